@@ -1,8 +1,6 @@
 """The string field of a message that is not valid UTF-8, which protobuf parsers report only as a
 failure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor

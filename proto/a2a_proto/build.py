@@ -7,8 +7,6 @@ Descriptor sets are written without source info and file options and serialised 
 that the same `.proto` text yields the same bytes with every release of protoc.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Errors caused by a peer's bytes. Does not import protobuf, so importing this module is cheap."""
 
-from __future__ import annotations
-
 
 class ParseError(ValueError):
     """The bytes are not a message of the expected type.

@@ -8,8 +8,6 @@ BIDI sends SendMessageRequest and receives StreamResponse. `1975` wraps both and
 the same `:path`.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 LivePayload = Literal["bidi", "1975", "2153", ""]

@@ -1,8 +1,6 @@
 """Private descriptor pools and the message classes created from them. protobuf's default pool is
 never used."""
 
-from __future__ import annotations
-
 from functools import cache
 from pkgutil import get_data
 from typing import Any

@@ -5,8 +5,6 @@ Slow compared with parsing (about 10 us per message): meant for display and expo
 path.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from typing import Any

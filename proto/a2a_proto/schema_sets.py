@@ -1,7 +1,5 @@
 """The schema sets: their names, packages and files. A new schema set starts here."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple
 
 SchemaSet = Literal["0.3", "1.0", "live-1975", "live-2153", "rpc"]

@@ -1,8 +1,6 @@
 """How this copy of a2a-proxy was installed: by uv, pipx or pip, and the commands that start it, add
 an extra to it and upgrade it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

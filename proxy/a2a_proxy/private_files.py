@@ -1,7 +1,5 @@
 """Creation of files and folders that only the user can read, whatever the umask is."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

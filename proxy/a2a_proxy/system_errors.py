@@ -1,8 +1,6 @@
 """Errors of the operating system: the next step if a limit or a full disk is the cause, whatever
 was being done."""
 
-from __future__ import annotations
-
 import errno
 import os
 

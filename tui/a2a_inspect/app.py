@@ -1,7 +1,5 @@
 """The Textual application: opens a recording, shows its screen, and returns an exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

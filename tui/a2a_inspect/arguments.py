@@ -1,7 +1,5 @@
 """Classification of command-line words before any file is opened."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

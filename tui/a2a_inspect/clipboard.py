@@ -6,8 +6,6 @@ Terminals do not acknowledge OSC 52, so success cannot be detected; terminals kn
 skipped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

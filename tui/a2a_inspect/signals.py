@@ -1,8 +1,6 @@
 """SIGTERM and SIGHUP handled as Ctrl-C, so that unfinished files are removed before the program
 ends."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Iterator

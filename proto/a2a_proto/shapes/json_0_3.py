@@ -2,8 +2,6 @@
 objects before 1.0").
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import msgspec

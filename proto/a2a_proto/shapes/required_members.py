@@ -1,8 +1,6 @@
 """Required members of each message: the `.proto` files mark them in a way that descriptors do not
 keep."""
 
-from __future__ import annotations
-
 REQUIRED_MEMBERS = {
     "SendMessageRequest": "message",
     "Task": "id status",

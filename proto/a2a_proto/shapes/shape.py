@@ -1,7 +1,5 @@
 """Shape of an A2A object: its members, the required ones, and the mutually exclusive ones."""
 
-from __future__ import annotations
-
 from enum import Enum, auto
 
 import msgspec

@@ -1,7 +1,5 @@
 """A conversation that moves from one agent to another, possibly recorded in another file."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.api.rows import Exchange

@@ -1,7 +1,5 @@
 """One run of a proxy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.api.rows import Exchange, Finding, RecordingFile, StoredRow

@@ -1,7 +1,5 @@
 """A task, joined over the sessions and files that recorded it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 

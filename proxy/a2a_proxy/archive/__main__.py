@@ -4,8 +4,6 @@
 Only the proxy starts it, through its supervisor of followers.
 """
 
-from __future__ import annotations
-
 import sys
 
 from a2a_proxy.archive.destination import decode_job

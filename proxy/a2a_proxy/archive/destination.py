@@ -4,8 +4,6 @@ job of the process.
 Needs no optional library, because the proxy checks the destination before it starts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

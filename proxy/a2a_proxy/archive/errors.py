@@ -1,7 +1,5 @@
 """Errors of an archive, worded for the user who named it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

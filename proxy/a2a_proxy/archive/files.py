@@ -1,8 +1,6 @@
 """Parquet files of a segment: their encoding, their description in the manifest, and their reading
 by byte ranges."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 

@@ -11,8 +11,6 @@ Manifests contain Bloom filters of the identifiers in each row group, 12 bits fo
 negatives, about one in 300 false positives.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json

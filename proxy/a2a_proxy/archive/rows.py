@@ -4,8 +4,6 @@ The members of a frame's line in a cassette become columns of the same names, so
 defaults and their decoding are those of cassettes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar

@@ -11,8 +11,6 @@ Identifiers and words are strings, times are UTC in ns, bytes are binary. Null m
 every column.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pyarrow as pa

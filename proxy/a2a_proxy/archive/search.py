@@ -1,8 +1,6 @@
 """Search for segments of an archive by their content. Only the manifests of the requested days are
 read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 

@@ -7,8 +7,6 @@ that belongs to them.
 Rows of the table `facts`: everything that is recorded besides frames.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from itertools import takewhile

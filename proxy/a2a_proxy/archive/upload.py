@@ -8,8 +8,6 @@ enough.
 Rows that the storage refuses stay in the recording and are uploaded later.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

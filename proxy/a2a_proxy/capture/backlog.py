@@ -1,7 +1,5 @@
 """How far the recording of a running session is behind its relay."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout

@@ -4,8 +4,6 @@ secrets.
 Creates folders and small files; reads no traffic.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -8,8 +8,6 @@ Only this thread decides where bytes are missing: records after a failed write a
 order, so that no byte of a connection follows missing ones as if nothing were lost.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

@@ -5,8 +5,6 @@ Called by the writer thread only. Never raises because of a full or broken disk:
 bytes that could not be written.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

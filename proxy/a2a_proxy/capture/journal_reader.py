@@ -4,8 +4,6 @@ long after.
 Reads and deletes journal files; decodes nothing.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

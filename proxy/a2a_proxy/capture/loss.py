@@ -5,8 +5,6 @@ A connection that lost bytes is opaque from there, but its opening, the number o
 closing are still written once there is space again. Works on records, not on files.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.capture.record_format import pack_record, unpack_header

@@ -5,8 +5,6 @@ Bytes once written are never changed: if a write fails in the middle of a record
 a new file, whose header holds the end of the last whole record in the previous one.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from zlib import crc32

@@ -3,8 +3,6 @@
 Needs the extra `cards`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cache

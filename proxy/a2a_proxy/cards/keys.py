@@ -1,7 +1,5 @@
 """The public keys of a file: a JWK set, one JWK, or PEM blocks. Needs the extra `cards`."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

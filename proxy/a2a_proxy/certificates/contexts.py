@@ -1,7 +1,5 @@
 """TLS contexts of servers for the names that clients ask for."""
 
-from __future__ import annotations
-
 import datetime
 import ssl
 import tempfile

@@ -1,8 +1,6 @@
 """The files of the authority: one with key and certificate, and one with the certificate alone, for
 clients."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import os

@@ -1,8 +1,6 @@
 """The environment variables with which programs trust the authority, in addition to the
 certificates trusted before."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import pkgutil

@@ -3,8 +3,6 @@
 Checks once a second, on the event loop, for lost bytes, a recorder that lags and a deleted journal.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

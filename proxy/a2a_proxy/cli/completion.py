@@ -1,8 +1,6 @@
 """The command `completion`, which both programs have: a script that completes their words in a
 shell."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import get_completion_class
 

@@ -4,8 +4,6 @@ Lines of exchanges go to stdout, lines about the proxy to stderr; with `--log-fo
 is a JSON object on stdout. Printing never blocks: a stopped terminal does not stop traffic.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

@@ -4,8 +4,6 @@ The recorder sends findings before exchanges, and by severity, because it drops 
 there are too many.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, Line

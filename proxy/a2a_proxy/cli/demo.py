@@ -1,8 +1,6 @@
 """`a2a-proxy demo`: the built-in agent and client, with the real relay and recorder between
 them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from a2a_proxy.cli.config import ProxyArguments, proxy_config

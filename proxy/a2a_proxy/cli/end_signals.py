@@ -1,8 +1,6 @@
 """The signals that end a command in an orderly way: Ctrl-C, SIGTERM, and SIGHUP, which a closed
 terminal sends."""
 
-from __future__ import annotations
-
 import signal
 
 INTERRUPTED = 130

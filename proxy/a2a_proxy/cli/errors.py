@@ -1,7 +1,5 @@
 """Errors that the user can fix: one error line, one hint line, exit code 2, never a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 

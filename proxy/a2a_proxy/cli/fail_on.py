@@ -1,7 +1,5 @@
 """Decide whether findings make a run fail (`--fail-on`)."""
 
-from __future__ import annotations
-
 from a2a_proxy.recorder.status import RecorderDone
 
 

@@ -1,8 +1,6 @@
 """The options of everything that follows a run: `--hook`, `--otlp...` and `--archive...`, the same
 for each command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,8 +1,6 @@
 """Help in sections: options and commands grouped by purpose, each command with its whole first
 sentence; the type of parameters that name a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

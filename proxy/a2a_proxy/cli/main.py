@@ -1,8 +1,6 @@
 """`a2a-proxy`: the definitions of its commands and options. Heavy imports happen inside the
 commands."""
 
-from __future__ import annotations
-
 import errno
 import sys
 from collections.abc import Callable

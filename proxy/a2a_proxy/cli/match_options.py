@@ -1,7 +1,5 @@
 """The options that choose what is compared, for `replay` and `drive`."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

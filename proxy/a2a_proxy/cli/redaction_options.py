@@ -1,8 +1,6 @@
 """The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words
 of a policy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar

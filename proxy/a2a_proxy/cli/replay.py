@@ -1,7 +1,5 @@
 """`a2a-proxy replay`: serve a recording as a mock agent until the user stops it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

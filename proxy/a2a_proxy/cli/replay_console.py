@@ -5,8 +5,6 @@ Lines of calls go to stdout, lines about the mock itself to stderr; with `--stdi
 belongs to the client, all go to stderr. With `--log-format json` each line is one JSON object.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any, Protocol

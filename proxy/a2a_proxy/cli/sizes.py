@@ -1,7 +1,5 @@
 """Parse sizes and durations written by the user."""
 
-from __future__ import annotations
-
 import re
 
 from a2a_proxy.model.errors import UserError

@@ -5,8 +5,6 @@ It begins when the recording exists, ends some time after the recording's end, a
 results to a log: stdout and stderr of `a2a-proxy stdio` belong to the agent.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Standard streams that always work: no failure without UTF-8 or without a descriptor."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import errno

@@ -2,8 +2,6 @@
 before its recorder.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

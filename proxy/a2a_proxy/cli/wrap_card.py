@@ -1,8 +1,6 @@
 """`a2a-proxy wrap-card`: print an agent card whose stdio command is wrapped in
 `a2a-proxy stdio`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The demo's client: four short conversations, one after another, through one port."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

@@ -1,8 +1,6 @@
 """The answers of the demo's travel agent: from a message to a list of events in 1.0 JSON. Uses no
 network."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ The parts of a call that `--match-on` selects, with the same names as for a repl
 user's matchers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The decoded request is a JSON object in the dialect of the call: `params` of JSO
 of gRPC as ProtoJSON, and of REST the body together with the members that the path and query hold.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls over gRPC: recorded bytes, sent in either direction as soon as they are due."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Calls over HTTP/1.1: JSON-RPC, REST, cards, and requests that are not A2A. A call is one
 request."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable

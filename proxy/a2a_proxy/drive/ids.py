@@ -6,8 +6,6 @@ replaced if it is a UUID, so that the same recording can be driven against the s
 other names are sent unchanged.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections import defaultdict

@@ -9,8 +9,6 @@ arrived. Waiting for too much makes a message late; waiting for too little sends
 task that the agent does not know yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The plan of a drive: what is sent, and what each message waits for. Values only."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import msgspec

@@ -1,8 +1,6 @@
 """Addresses of the calls: the proxy's address for each interface of the agent, and the path in its
 card."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.drive.request import CallTarget, DriveRequest

@@ -4,8 +4,6 @@ hangs.
 Progress of the calls of a drive, and waiting for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
 """Faults on live traffic: the verbs of `words`, and a description of an event or a call in place of
 a recorded one."""
 
-from __future__ import annotations
-
 import difflib
 import re
 

@@ -1,7 +1,5 @@
 """The faults of one response: events in, pieces to send out, whatever the framing of the events."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The grammar of faults: the verbs and their amounts, read word by word, whatever the form of the
 places."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Mapping

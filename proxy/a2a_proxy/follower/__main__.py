@@ -4,8 +4,6 @@
 Called only by the supervisor.
 """
 
-from __future__ import annotations
-
 import functools
 import signal
 import sys

@@ -14,8 +14,6 @@ have rows only if it turns out to be more than a unary call. So recent numbers t
 seen are queried again.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from typing import Any

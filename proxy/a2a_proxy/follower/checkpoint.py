@@ -6,8 +6,6 @@ process that is killed at any moment leaves a consistent state. The program that
 follower reads the marks as they change.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 

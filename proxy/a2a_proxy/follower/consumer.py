@@ -1,7 +1,5 @@
 """The rows of a recording that followers hand over, and the interface of their consumers."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Any, Protocol
 

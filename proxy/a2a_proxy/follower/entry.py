@@ -1,7 +1,5 @@
 """The entry of a follower process, whatever its consumer. Started only by a supervisor."""
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import io

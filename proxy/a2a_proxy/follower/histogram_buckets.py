@@ -1,7 +1,5 @@
 """Bucket limits of time histograms in seconds, the same for Prometheus and OpenTelemetry. Pure."""
 
-from __future__ import annotations
-
 WAIT_BUCKETS = (
     0.001,
     0.0025,

@@ -1,8 +1,6 @@
 """A hook as a consumer: calls its methods, counts and logs their exceptions, and reports each kind
 once."""
 
-from __future__ import annotations
-
 import inspect
 import traceback
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The log file of a hook: its output and the errors of its calls, limited in size."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Counts the frames that a hook has not handled."""
 
-from __future__ import annotations
-
 from a2a_proxy.recording.read.reader import Recording
 
 _COUNT_QUERY = """SELECT count(*) FROM frame JOIN session ON session.id = frame.session

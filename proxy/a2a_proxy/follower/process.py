@@ -5,8 +5,6 @@ Each row is handed over once. If a process dies, the next one repeats the call i
 continues from there. No transaction is open during a call.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """Messages of a follower to the program that started it: one JSON object per line, too few to fill
 the pipe."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model import name_json

@@ -8,8 +8,6 @@ priority is not enough: two processors shown by a system are often one with two 
 and a process on one of them takes a quarter of the other's speed at any priority.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

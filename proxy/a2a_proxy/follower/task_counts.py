@@ -1,7 +1,5 @@
 """Counts the tasks of a session by state."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.recording.read.reader import Recording
 

@@ -1,8 +1,6 @@
 """Loads the extensions that plug-ins describe: entry points, and objects that the user names as
 `module:NAME`."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

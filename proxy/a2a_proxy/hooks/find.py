@@ -1,7 +1,5 @@
 """Resolves the name of a hook as typed by the user: an entry point, or `module:Class`."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import os

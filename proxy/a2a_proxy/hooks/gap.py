@@ -1,8 +1,6 @@
 """A gap in the generations of a task, from a finding of A2A-GEN-001
 (manual/protocol.md "Generation tracking")."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

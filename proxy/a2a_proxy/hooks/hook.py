@@ -1,8 +1,6 @@
 """The interface of a hook: the methods it is called with. Independent of processes, files and
 clocks."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.hooks.gap import Gap

@@ -5,8 +5,6 @@
 that they stay unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 

@@ -1,7 +1,5 @@
 """A signature of an agent card, with what verifying it showed."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

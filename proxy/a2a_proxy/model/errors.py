@@ -1,7 +1,5 @@
 """The error that the user can fix: a message and a hint, exit code 2, never a traceback."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 EXIT_USAGE = 2

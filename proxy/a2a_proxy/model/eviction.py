@@ -1,7 +1,5 @@
 """Eviction of the oldest entries of a dictionary that is bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from typing import TypeVar

@@ -10,8 +10,6 @@ screen and the redactor's lists are derived from it. A field without annotation 
 its type.
 """
 
-from __future__ import annotations
-
 from enum import Enum, IntEnum, StrEnum, auto
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin

@@ -1,8 +1,6 @@
 """JSON of values that hold file names. Python represents bytes that are not UTF-8 as lone
 surrogates, which msgspec rejects."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ An attribute that `__post_init__` derives from the fields (`dict=True`) is not s
 `Reference`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, deque
 from typing import Any, TypeVar, get_args, get_origin

@@ -1,7 +1,5 @@
 """State machines as tables."""
 
-from __future__ import annotations
-
 from typing import Generic, NoReturn, TypeVar
 
 State = TypeVar("State")

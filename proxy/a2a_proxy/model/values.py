@@ -11,8 +11,6 @@ second, so they are not yielded one by one: `Observer.pop_changes` returns one s
 changed since the last call.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum, StrEnum
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Format generations for the console, `ls`, `show` and the screens, and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from a2a_proxy.model.values import Exchange, MissedGenerations, MissedReason, Support, Task

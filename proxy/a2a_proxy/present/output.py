@@ -6,8 +6,6 @@ another line, so that a peer's text cannot forge output. Output for programs is 
 its format escapes such characters.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

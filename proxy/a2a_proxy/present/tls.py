@@ -1,7 +1,5 @@
 """TLS handshakes in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Connection, Exchange

@@ -5,8 +5,6 @@ Parts are appended to the part list, never joined: whether two text parts form o
 defined (Q-23).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 

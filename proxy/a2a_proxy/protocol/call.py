@@ -1,8 +1,6 @@
 """One stream as one exchange: heads, frames, ends and cuts, common to all bindings. Payloads are
 not read here."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache

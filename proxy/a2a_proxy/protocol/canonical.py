@@ -4,8 +4,6 @@ Which members hold which objects is read from the shapes of 1.0. Here are only t
 between dialects: known members are renamed and moved, all others stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ The differ, the matcher, the player of a replay and its servers all read payload
 module, so a recorded payload and a live one cannot be read in two ways.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind

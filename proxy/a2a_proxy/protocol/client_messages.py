@@ -7,8 +7,6 @@ the message was sent, because the agent cannot number a message that it does not
 no other bound in time: events in flight may be numbered before the message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from zlib import crc32
 

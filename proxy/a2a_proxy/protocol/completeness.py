@@ -5,8 +5,6 @@ This is the only definition (manual/recordings.md "Incomplete captures"). What a
 leave out is named too, but does not make a capture incomplete.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

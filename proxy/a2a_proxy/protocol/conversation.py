@@ -3,8 +3,6 @@
 `observer` uses only this module, `session_facts` and `task` for decoding.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.saved_state import State

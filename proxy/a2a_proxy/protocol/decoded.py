@@ -1,7 +1,5 @@
 """A frame's payload as JSON values, for people, programs and diffs alike."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

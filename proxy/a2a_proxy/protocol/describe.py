@@ -1,8 +1,6 @@
 """One-line descriptions of frames for the console, `show` and the screens. Peers' text is made safe
 and shortened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

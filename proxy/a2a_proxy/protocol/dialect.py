@@ -8,8 +8,6 @@ Where two of them contradict each other, or none is present, the body decides, t
 spoken with this agent.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import Dialect

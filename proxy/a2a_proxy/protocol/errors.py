@@ -4,8 +4,6 @@
 Only reads the errors of a peer; the rules judge them.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterator

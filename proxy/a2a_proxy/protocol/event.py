@@ -5,8 +5,6 @@ For display and export, not for the hot path. Known members are renamed and move
 in place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """One exchange while it is open, with the state of its decoding, and the table of its life."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from operator import attrgetter
 

@@ -1,8 +1,6 @@
 """Number of findings. Repetitions that a recording does not list are in the total of their kind,
 which is a row too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

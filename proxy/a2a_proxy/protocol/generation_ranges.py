@@ -1,7 +1,5 @@
 """Sets of generations as ascending ranges that do not touch, in bounded memory."""
 
-from __future__ import annotations
-
 MAX_RANGES = 64
 """Ranges of a set; of more, the lowest is dropped."""
 

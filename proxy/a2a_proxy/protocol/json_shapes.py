@@ -4,8 +4,6 @@ Every member may be absent or null. A member of an unexpected type is left to `j
 path.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -4,8 +4,6 @@ The hot path is `summarise_result`, over a typed partial decode. The `*_lenientl
 input that the typed decode rejects: other types in known members, snake_case names, arrays.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, TypeVar
 

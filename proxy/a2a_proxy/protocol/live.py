@@ -7,8 +7,6 @@ message of either side proves the other. Frames emitted before that keep their s
 bytes have the same meaning in both.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proto import LivePayload, detect_live, proves_bidi

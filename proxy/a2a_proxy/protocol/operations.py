@@ -4,8 +4,6 @@ payloads.
 Every operation is identified by its 1.0 name. REST paths are in `rest_path`.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Outcome of an exchange, and the origin of its response times."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import Exchange
 
 FAILED_OUTCOMES = ("error", "cut", "refused")

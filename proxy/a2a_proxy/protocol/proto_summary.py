@@ -3,8 +3,6 @@
 Messages are `Any` here, because their classes are built at run time from the descriptors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

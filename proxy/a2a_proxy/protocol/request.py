@@ -1,7 +1,5 @@
 """Requests of any dialect in the 1.0 JSON form (manual/protocol.md "Canonical form")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.protocol.canonical import CanonicalForm, Json

@@ -4,8 +4,6 @@ An interface URL may end in anything, also in `/v1`, and a tenant may precede th
 the end of the path is matched; the part before it is returned as `prefix`.
 """
 
-from __future__ import annotations
-
 from urllib.parse import unquote_to_bytes
 
 import msgspec

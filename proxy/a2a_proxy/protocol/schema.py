@@ -5,8 +5,6 @@ one (the live proposals with 1.0); their frames name the set too: `lf.a2a.v1.Tas
 Therefore each frame can be decoded on its own.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -2,8 +2,6 @@
 and an object with one wrapper member in 1.0 and in protobuf (manual/protocol.md "Agent cards").
 """
 
-from __future__ import annotations
-
 SCHEME_TYPES = {
     "apiKeySecurityScheme": "apiKey",
     "httpAuthSecurityScheme": "http",

@@ -4,8 +4,6 @@ dialects, push URLs.
 Deterministic: exchanges are numbered in wire order, so the same bytes get the same numbers again.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit

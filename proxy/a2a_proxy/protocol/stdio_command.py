@@ -5,8 +5,6 @@ A command is a command line, which clients split as a POSIX shell does or pass t
 `stdio:///PATH?WORD&WORD`.
 """
 
-from __future__ import annotations
-
 import re
 
 STDIO_URI = re.compile(r"stdio://(?=/)", re.IGNORECASE)

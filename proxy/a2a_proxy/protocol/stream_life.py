@@ -4,8 +4,6 @@
 A stream that shows an interrupted state rests: agents may end it there or continue it (Q-01).
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from a2a_proxy.model.event import TaskState

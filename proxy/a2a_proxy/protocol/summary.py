@@ -4,8 +4,6 @@ A summary is a plain tuple in the order of `Frame`'s fields from `event` to `fin
 creates only one object.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind
 

@@ -5,8 +5,6 @@ An event is sent to every stream of a task (A2A 1.0 section 3.5.2), so an event 
 has already shown is not counted again. Only records; the rules judge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,8 +1,6 @@
 """Peers' text made safe for one line of a terminal, and for JSON that strict readers and terminals
 accept."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Where the text of an artifact chunk is in its JSON."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

@@ -1,8 +1,6 @@
 """The timeline of a Task and the generation ranges of its artifacts (A2A 1.1 draft sections 3.2.8,
 4.1.8)."""
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from typing import Any

@@ -1,8 +1,6 @@
 """The W3C `traceparent` header (Trace Context 3.2): parse one, and build the one that continues it.
 No I/O."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

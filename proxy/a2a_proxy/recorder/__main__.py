@@ -5,8 +5,6 @@ Called only by the supervisor, with `--urgent` if the recorder may not yield to 
 starts.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import signal

@@ -6,8 +6,6 @@ committed position shows which record caused a death. A record that has killed t
 skipped: its connection is opaque from there.
 """
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -4,8 +4,6 @@ they changed.
 Also reports each ended exchange once, even if its response arrives after its client has gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,8 +1,6 @@
 """Priorities: the recorder yields to the relay, less the further it is behind; hooks yield to
 both."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

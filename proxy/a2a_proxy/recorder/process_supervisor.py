@@ -6,8 +6,6 @@ Nothing here runs on an event loop: each supervisor has one thread, which waits 
 the process.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -5,8 +5,6 @@ Nothing here runs on the event loop: one thread reads the status pipe and calls 
 recorder costs the relay nothing, because the journal on disk is the queue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

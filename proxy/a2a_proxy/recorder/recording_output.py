@@ -1,8 +1,6 @@
 """The recorder's use of the recording: opens or takes it over, writes with retries, summarizes it
 at the end."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

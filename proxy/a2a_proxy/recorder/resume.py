@@ -4,8 +4,6 @@ they are lost.
 Reads the snapshot and the recording, decodes nothing new.
 """
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Messages of the recorder process on its status pipe: one JSON object per line, credentials
 replaced by labels."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model import name_json

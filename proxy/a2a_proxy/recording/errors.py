@@ -1,7 +1,5 @@
 """Errors of a recording file, worded for the user who named it."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.errors import UserError
 
 

@@ -1,7 +1,5 @@
 """Names of recording files in a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

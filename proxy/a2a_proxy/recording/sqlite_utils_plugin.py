@@ -1,8 +1,6 @@
 """Plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported only by
 that tool."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from sqlite_utils import hookimpl

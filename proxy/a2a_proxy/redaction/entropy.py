@@ -5,8 +5,6 @@ UUIDs, numbers, hexadecimal digests, names in camel case and paths are not repor
 are rarely secrets.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

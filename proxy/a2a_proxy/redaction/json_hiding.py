@@ -5,8 +5,6 @@ The walk never fails, and its cost is proportional to the length of the payload,
 one: places deeper than `DEEPEST` are not distinguished.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

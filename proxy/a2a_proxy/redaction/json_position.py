@@ -1,7 +1,5 @@
 """The current position in a JSON text, complete or cut, that is walked token by token."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

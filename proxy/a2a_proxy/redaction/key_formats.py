@@ -1,7 +1,5 @@
 """Forms of keys: the maker's prefix, an alphabet, a length. `secret_patterns` searches for them."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

@@ -5,8 +5,6 @@ Each secret is searched for unencoded, JSON-escaped up to `DEEPEST_ESCAPE` times
 and in base64 at each of the three alignments.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote_from_bytes

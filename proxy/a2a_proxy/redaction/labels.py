@@ -1,7 +1,5 @@
 """Labels, which replace secrets."""
 
-from __future__ import annotations
-
 import hmac
 import re
 from typing import Final

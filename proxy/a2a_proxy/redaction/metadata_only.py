@@ -5,8 +5,6 @@ Payloads and error texts are dropped before any higher layer receives them, so n
 or export can repeat them. `labels.is_withheld` recognizes a frame whose payload was dropped.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

@@ -1,8 +1,6 @@
 """The manual's section on the names and forms of secrets, generated from the tables of this
 package."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ that it names.
 The canonical form of a place is `/params/message/parts[0]/text`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

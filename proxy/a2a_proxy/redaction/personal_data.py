@@ -4,8 +4,6 @@ Card numbers and IBANs are found only if their check digits are valid, and telep
 with a country code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -11,8 +11,6 @@ file, the record of the policy applied to a session.
     keep:header:NAME  keep:member:NAME  keep:path:PATH  keep:regex:PATTERN  exceptions, which stay
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

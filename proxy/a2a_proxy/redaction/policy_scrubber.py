@@ -1,8 +1,6 @@
 """The scrubber of a policy: a `Scrubber` that also redacts, and keeps, the values that the policy
 names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

@@ -6,8 +6,6 @@ lists the replaced places. If redaction itself fails, the payload is dropped and
 A secret from a known place is replaced wherever it occurs afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import repeat

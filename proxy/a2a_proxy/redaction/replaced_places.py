@@ -1,7 +1,5 @@
 """Paths of the values replaced in one payload, limited in total size even for a hostile payload."""
 
-from __future__ import annotations
-
 NAME_CHARS = 128
 """Characters of one name in a path. A hostile name may have millions, and occur in a million
 paths."""

@@ -1,8 +1,6 @@
 """Search for secrets without redacting them: the values that a redactor would replace, their
 places, and the clues."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from enum import Enum

@@ -1,8 +1,6 @@
 """Names around a value of JSON or of a Struct: they determine whether it is a secret, and by which
 name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -4,8 +4,6 @@ A `Scrubber` holds the key, the names learned from cards and the known secrets. 
 any format.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Names that hold secrets: of JSON members, header fields and query parameters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache

@@ -6,8 +6,6 @@ end of the text before it, and the beginning of a key at its end counts as a key
 generated. Of a key, the prefix and a few characters may have been recorded before.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

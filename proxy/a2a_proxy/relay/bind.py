@@ -1,7 +1,5 @@
 """Create listening sockets. Accepts no connections."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import socket

@@ -1,7 +1,5 @@
 """The clock of the relay: the only source of timestamps."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 """The editing of one connection: runs an editor between its two legs. Bytes in, timers, bytes out,
 in any protocol."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """An upstream connection that is established before the client's leg, for which the client's side
 waits."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from typing import cast

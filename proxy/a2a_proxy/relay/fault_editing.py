@@ -1,7 +1,5 @@
 """Makes the editor of a connection with faults."""
 
-from __future__ import annotations
-
 from a2a_proxy.faults.plan import FaultPlan
 from a2a_proxy.relay.connection_editing import make_editor
 from a2a_proxy.relay.edits.edit import Editor, EditPlan

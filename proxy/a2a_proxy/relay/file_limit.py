@@ -1,7 +1,5 @@
 """The limit of open files: each relayed connection needs two."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import resource

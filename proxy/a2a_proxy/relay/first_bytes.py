@@ -1,8 +1,6 @@
 """Look at the first bytes of an accepted connection without taking them, before it has a
 transport."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable

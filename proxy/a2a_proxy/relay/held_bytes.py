@@ -1,8 +1,6 @@
 """The number of bytes that the editors of all connections hold. Beyond a limit, those that hold
 more must wait."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """Addresses and names of hosts: those of an upstream's machine, and those on which this process
 itself listens."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket

@@ -5,8 +5,6 @@ afterwards.
 thread is still writing is recorded after the request, because the request was noted first.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """A response of the proxy itself: which status, and why, and both as texts of HTTP and gRPC."""
 
-from __future__ import annotations
-
 import msgspec
 
 USE_HINT = (

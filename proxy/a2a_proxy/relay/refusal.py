@@ -5,8 +5,6 @@ The response says that the proxy answers, not the agent, and why. Loaded when th
 accepts connections, and not before, because hpack takes its time.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

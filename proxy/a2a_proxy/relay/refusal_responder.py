@@ -1,8 +1,6 @@
 """The interface between a relayed connection and the responder that answers its client if there is
 no upstream."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

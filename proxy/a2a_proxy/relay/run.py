@@ -1,7 +1,5 @@
 """Run a coroutine on the fastest event loop available."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar

@@ -5,8 +5,6 @@ Three threads relay stdin, stdout and stderr (`stdio_pump`); the main thread rel
 waits for the end. Parses nothing.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,8 +1,6 @@
 """The process of a stdio agent: started as its client would have started it, and killed if the
 relay dies."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

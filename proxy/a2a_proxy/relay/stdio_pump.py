@@ -6,8 +6,6 @@ the client's terminal or pipe. A thread that waits in `write` reads no more mean
 back-pressure.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,8 +1,6 @@
 """Sockets and transports: operations that asyncio does not offer. Handles single ones, not
 connections of two legs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

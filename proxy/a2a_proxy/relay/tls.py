@@ -1,8 +1,6 @@
 """TLS toward upstreams: the protocols offered, the certificates trusted, and error messages for
 users."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import hashlib

@@ -2,8 +2,6 @@
 taken for a clean one; the TLS transports of asyncio and uvloop have neither, and send FIN only
 after the peer's close_notify."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -6,8 +6,6 @@ taken from it. HTTP becomes a recorded connection as any other, also within TLS 
 opened; other bytes pass unread, and only their number is recorded.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -1,8 +1,6 @@
 """Building of a replay script: the calls of a recording in canonical form, and the calls that
 cannot be replayed."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

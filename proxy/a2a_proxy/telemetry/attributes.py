@@ -5,8 +5,6 @@ Unknown values are left out. No attribute contains the text of messages, unless 
 it.
 """
 
-from __future__ import annotations
-
 from urllib.parse import unquote, urlsplit
 
 import msgspec

@@ -1,7 +1,5 @@
 """Facts about a call from which its span is built. No I/O."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 """Agent cards of a session: the identity of an agent, and whether its card changed from one fetch
 to the next."""
 
-from __future__ import annotations
-
 import hashlib
 
 import msgspec

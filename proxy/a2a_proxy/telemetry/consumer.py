@@ -1,8 +1,6 @@
 """Export a session to a backend while it is recorded: spans of finished calls, log records of long
 calls, metrics."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

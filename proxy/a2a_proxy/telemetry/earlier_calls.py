@@ -1,8 +1,6 @@
 """Facts about a call from earlier calls: the attempts of a push notification, the stream that a
 call continues."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

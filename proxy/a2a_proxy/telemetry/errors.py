@@ -1,7 +1,5 @@
 """The error of a failed export."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.errors import UserError
 
 

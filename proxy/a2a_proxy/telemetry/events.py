@@ -1,7 +1,5 @@
 """Events of a call's span from its frames and findings, and measures of its stream. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from operator import attrgetter
 

@@ -1,8 +1,6 @@
 """Ids of traces and spans: from the wire, else derived from session and call, so every export has
 the same. No I/O."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,8 +1,6 @@
 """Links from a call to another call: the task's first one, or the one in which an agent handed
 over."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import Exchange, Handoff
 from a2a_proxy.protocol.operations import SENDING_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording

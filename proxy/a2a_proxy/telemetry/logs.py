@@ -3,8 +3,6 @@
 Each has the context and the service of the span of its call.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame, Severity
 from a2a_proxy.model.wire import Direction

@@ -5,8 +5,6 @@ The texts are those of the recording, with its redaction. Parts without text are
 their kind only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

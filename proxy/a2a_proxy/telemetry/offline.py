@@ -9,8 +9,6 @@ spans of each recording, whose ids do not change. A trace that the agents propag
 without these links.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

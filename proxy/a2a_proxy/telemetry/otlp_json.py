@@ -5,8 +5,6 @@ In OTLP JSON, ids are hexadecimal, 64-bit numbers are strings, enumerations are 
 are lowerCamelCase.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 

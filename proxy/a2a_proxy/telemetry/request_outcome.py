@@ -1,8 +1,6 @@
 """Outcome of a request to a backend, read from the exporters' log, the only place where the SDK
 reports it."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading

@@ -5,8 +5,6 @@ unanswered request waits. After a refusal the next request waits too: if the cre
 it would be refused as well, and a request that has not been sent is not lost.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

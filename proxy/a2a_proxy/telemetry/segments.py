@@ -5,8 +5,6 @@ recorded times and contain only facts known at their end, so a live export and a
 same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

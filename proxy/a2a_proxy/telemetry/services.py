@@ -1,8 +1,6 @@
 """The resources of spans and log records, and the names of the services: one for each agent of a
 session. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from urllib.parse import unquote
 

@@ -1,7 +1,5 @@
 """Settings of a live export, as passed to its process."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions

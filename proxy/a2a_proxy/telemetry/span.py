@@ -10,8 +10,6 @@ The id sent to the agent is recorded, so every export has the same two spans: on
 received, and one for the call as forwarded, whose id the agent knows as its parent's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """User options for the content of spans. No I/O."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -3,8 +3,6 @@
 Texts and reported steps in the payloads of a call, read only if enabled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 

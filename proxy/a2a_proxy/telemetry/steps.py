@@ -6,8 +6,6 @@ invalid, parents may not exist or form cycles, and a report may be repeated. Eve
 one span, whatever is reported.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta

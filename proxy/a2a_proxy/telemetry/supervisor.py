@@ -4,8 +4,6 @@ The file outlives the process, and the proxy if not everything was sent, so the 
 later.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

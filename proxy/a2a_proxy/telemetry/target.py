@@ -1,7 +1,5 @@
 """Destination of an export: the user's options, then the variables of OpenTelemetry. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, MutableMapping
 from typing import Literal
 from urllib.parse import urlsplit

@@ -1,8 +1,6 @@
 """Send the rest of an incomplete live export later. It continues at the checkpoint, so nothing is
 sent twice."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spans and log records as values in the terms of OTLP, independent of any library. No I/O."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec

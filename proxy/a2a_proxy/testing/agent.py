@@ -1,7 +1,5 @@
 """The value of the fixtures `a2a_agent` and `a2a_live`."""
 
-from __future__ import annotations
-
 import json
 from functools import cached_property
 from typing import Any

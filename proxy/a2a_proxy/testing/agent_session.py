@@ -1,8 +1,6 @@
 """One agent of one test: opened by a fixture, queried while the test runs, checked when it is
 over."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path

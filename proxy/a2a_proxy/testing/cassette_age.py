@@ -1,8 +1,6 @@
 """Age of a cassette and its limit. Reads only the first line of the file; the current time is an
 argument."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from pathlib import Path

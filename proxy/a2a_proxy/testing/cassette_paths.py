@@ -1,8 +1,6 @@
 """Path of a test's cassette: `{testdir}/cassettes/{module}/{test}.a2a.jsonl`, as in
 pytest-recording."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Cassettes of the collected tests; markers without effect and cassettes without a test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

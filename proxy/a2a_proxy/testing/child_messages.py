@@ -1,8 +1,6 @@
 """Messages between the process of the tests and the process behind the fixtures: one JSON object a
 line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The value of `a2a_recording`: a `Recording` that includes all traffic up to each query."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 

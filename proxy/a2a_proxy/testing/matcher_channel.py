@@ -1,8 +1,6 @@
 """Calls of the tests' own matchers by the process behind the fixtures: one JSON object a line, over
 a socket."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -6,8 +6,6 @@ connects on its own. Not covered: connections of uvloop and of other extensions,
 processes.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import sys

@@ -1,7 +1,5 @@
 """Table of the record modes: what is done for a test. Performs no I/O."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 

@@ -1,8 +1,6 @@
 """Information about its agents in the report of a failed test: their replay, and the path of the
 recording, also in JUnit."""
 
-from __future__ import annotations
-
 import pytest
 
 from a2a_proxy.testing.child_process import CommandRefused

@@ -5,8 +5,6 @@ Migration of the notes of a cassette, above all pinned gates, into the recording
 it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Assembles a message body from its pieces, whatever its content."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Reads the server name and the offered protocols from the ClientHello of a TLS connection (RFC
 8446, 4.1.2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from enum import Enum

@@ -6,8 +6,6 @@ order. A connection that is not HTTP is opaque: its bytes are counted and one `C
 detected kind, no more.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import Control, Direction, WireEvent

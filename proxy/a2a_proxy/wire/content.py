@@ -4,8 +4,6 @@ bounded output.
 Used for HTTP bodies (RFC 9110 8.4) and single gRPC messages. The relayed bytes are never changed.
 """
 
-from __future__ import annotations
-
 import importlib
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Detects a connection's protocol from the client's first bytes."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -3,8 +3,6 @@
 The format is in manual/protocol.md "gRPC framing".
 """
 
-from __future__ import annotations
-
 from struct import Struct
 
 import msgspec

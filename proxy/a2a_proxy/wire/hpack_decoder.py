@@ -7,8 +7,6 @@ encoder that keeps using a larger table than its peer has since announced is acc
 that cannot be decoded is an error.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 import msgspec

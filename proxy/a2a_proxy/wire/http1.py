@@ -11,8 +11,6 @@ gone, because HTTP clients leave this way; if it only half-closed, the rest of t
 messages; no more events follow for its direction.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 import msgspec

@@ -4,8 +4,6 @@ Pieces are emitted as they arrive; only a split chunk-size line or trailer secti
 is complete.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.http.h1 import CHUNKED, TRAILERS, UNTIL_CLOSE, ChunkScanner, HeadScanner, Http1Error

@@ -3,8 +3,6 @@
 `http1_body` and `http1` handle the bytes after a head (bodies, pairing of requests and responses).
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -10,8 +10,6 @@ The bytes of a `Body` are the last ones of its byte range; trailing padding foll
 without bytes. An `End` starts at the offset just past the frame that ended the direction.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from struct import Struct

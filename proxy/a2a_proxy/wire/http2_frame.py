@@ -1,8 +1,6 @@
 """One HTTP/2 frame as a value, with the checks of its content. `http2` implements the meaning of
 frames."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -3,8 +3,6 @@
 Holds values only; `http2` acts on them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -5,8 +5,6 @@ Follows strings and brackets only, so it rejects only bytes that are certainly n
 bytes may be invalid.
 """
 
-from __future__ import annotations
-
 import re
 
 from a2a_proxy.model.saved_state import State

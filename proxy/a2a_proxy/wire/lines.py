@@ -5,8 +5,6 @@ A line ends with LF or CRLF. Of a line above the limit the beginning, the size a
 kept.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.saved_state import State

@@ -6,8 +6,6 @@ outside messages are reported line by line. A wrong length costs at most one mes
 `PipeReader`.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.saved_state import State

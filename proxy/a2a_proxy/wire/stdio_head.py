@@ -1,8 +1,6 @@
 """Header blocks of messages on a pipe (manual/protocol.md "Stdio framing"): parsing, and
 distinguishing them from other output."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

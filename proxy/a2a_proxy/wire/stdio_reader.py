@@ -6,8 +6,6 @@ counted characters). A header line of the next message within the length ends th
 because no JSON contains one. So the following messages are read in any case.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -4,8 +4,6 @@ An agent that prints a line now and then shows where it does so. For an agent th
 with text, a frame per line would make the recording many times as large as the text.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.wire import Direction, Line, WireEvent
 from a2a_proxy.wire.body import BodyCollector

@@ -1,7 +1,5 @@
 """The report as JSON lines; the last object is the summary."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

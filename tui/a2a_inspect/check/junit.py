@@ -1,7 +1,5 @@
 """The report as JUnit XML: one suite per session, one case per rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_inspect.check.report import (

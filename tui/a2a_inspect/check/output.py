@@ -1,8 +1,6 @@
 """Options and output of a report: the choice of rules, suppressions, formats, the file, and the
 exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections.abc import Callable, Iterable, Iterator

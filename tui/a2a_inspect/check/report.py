@@ -1,7 +1,5 @@
 """Findings of a check, independent of the output format."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The check command: run the rules, print the report, return the exit code."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

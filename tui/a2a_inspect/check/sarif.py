@@ -1,7 +1,5 @@
 """The report as SARIF 2.1.0, the format of code-scanning services."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

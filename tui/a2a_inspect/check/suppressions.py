@@ -7,8 +7,6 @@ operation = "GetTask"
 until = 2027-01-31
 """
 
-from __future__ import annotations
-
 import datetime
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`a2a-inspect card`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

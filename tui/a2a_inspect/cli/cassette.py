@@ -1,7 +1,5 @@
 """Options and arguments of `a2a-inspect cassette`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

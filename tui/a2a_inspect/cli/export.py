@@ -1,8 +1,6 @@
 """Options and arguments of `a2a-inspect export`, with one command for each format of the registry
 and one for spans."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

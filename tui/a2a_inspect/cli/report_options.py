@@ -1,7 +1,5 @@
 """The options of every command that prints a report of findings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,8 +1,6 @@
 """Completion of arguments in a shell: recordings with their places, pages of the manual, ids of
 rules."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import CompletionItem
 

@@ -3,8 +3,6 @@
 `export` converts a recording to a text file.
 """
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

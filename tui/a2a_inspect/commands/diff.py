@@ -1,8 +1,6 @@
 """`a2a-inspect diff`: compare two runs, tasks or exchanges. Exits with 0 (same), 1 (different) or 2
 (error)."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_inspect.commands.filters import print_no_match

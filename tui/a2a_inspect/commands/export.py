@@ -1,8 +1,6 @@
 """`a2a-inspect export`: write a recording, or its matching exchanges, to a file or to standard
 output."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`a2a-inspect extensions`: list the extensions that are known by name."""
 
-from __future__ import annotations
-
 import functools
 
 from a2a_inspect.widgets.table import table_lines

@@ -1,7 +1,5 @@
 """Run one command over several files: report a file that fails and continue with the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

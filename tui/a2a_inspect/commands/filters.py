@@ -1,8 +1,6 @@
 """The filter language for the commands: matching frames, the SQL of a filter, and the message when
 nothing matches."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

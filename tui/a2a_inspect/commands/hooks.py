@@ -1,7 +1,5 @@
 """`a2a-inspect hooks`: call hooks for a recording, or list the installed hooks."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

@@ -1,7 +1,5 @@
 """`a2a-inspect import`: a file of another program to a recording."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`a2a-inspect keys`: list every action of the screen with its id, its keys and its description."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

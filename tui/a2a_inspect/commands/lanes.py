@@ -1,8 +1,6 @@
 """`a2a-inspect lanes`: print a conversation as a swimlane, as JSON lines, or as a Mermaid
 diagram."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 

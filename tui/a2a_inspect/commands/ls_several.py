@@ -1,7 +1,5 @@
 """`a2a-inspect ls` of several recordings: one list by time, each line with its file."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """`a2a-inspect help`: print a page of the manual, a file of it, or the list of its pages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from difflib import get_close_matches

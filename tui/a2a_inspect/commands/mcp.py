@@ -5,8 +5,6 @@ Each tool runs one command of `a2a-inspect` in a process of its own, so that it 
 would see, and a failing or endless command ends without the server.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`a2a-inspect merge`: copy the sessions of several recordings into one file."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

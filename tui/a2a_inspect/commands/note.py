@@ -1,7 +1,5 @@
 """`a2a-inspect note`: write, list and delete notes and bookmarks of a recording."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

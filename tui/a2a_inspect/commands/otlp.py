@@ -1,7 +1,5 @@
 """`a2a-inspect export otlp`: export the calls of a recording as OpenTelemetry spans."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

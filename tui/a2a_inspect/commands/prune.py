@@ -1,7 +1,5 @@
 """`a2a-inspect prune`: delete whole old sessions, never the session that is recorded now."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator

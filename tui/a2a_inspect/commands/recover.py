@@ -1,7 +1,5 @@
 """`a2a-inspect recover`: finish the recordings whose proxy and recorder both ended early."""
 
-from __future__ import annotations
-
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import Leftover
 from a2a_proxy.cli.errors import print_error, state_directory_errors

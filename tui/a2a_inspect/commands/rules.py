@@ -1,7 +1,5 @@
 """`a2a-inspect rules`: print the catalogue, or one rule of it."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Iterator

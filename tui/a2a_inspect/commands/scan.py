@@ -1,8 +1,6 @@
 """`a2a-inspect cassette scan` and `redaction`: list secrets, and preview what a policy would
 remove."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

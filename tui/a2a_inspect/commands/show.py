@@ -1,8 +1,6 @@
 """`a2a-inspect show`: print the conversation as a tree of sessions, contexts, tasks, exchanges and
 frames."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

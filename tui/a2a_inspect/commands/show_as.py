@@ -1,8 +1,6 @@
 """`a2a-inspect show PLACE --as FORM`: print a call or frame in another form, as the screen's copy
 menu does."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.references import resolve_place
 from a2a_inspect.formats.copying.call import NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS

@@ -1,8 +1,6 @@
 """The part of a recording that `show` prints: named exchanges, frames, sessions and tasks, and
 matches of a filter."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_inspect.commands.filters import matching_frames

@@ -1,7 +1,5 @@
 """`a2a-inspect stats`: print statistics of recordings."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

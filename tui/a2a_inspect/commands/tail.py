@@ -1,8 +1,6 @@
 """`a2a-inspect tail`: print the newest frames of all exchanges in order of storing, and new ones as
 they are stored."""
 
-from __future__ import annotations
-
 import heapq
 import json
 import time

@@ -1,7 +1,5 @@
 """`a2a-inspect cassette trim`: write a part of a recording as a cassette that can be replayed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Names of the agents of a session: the user's, else that in the agent's card, else the address."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Detection of the exchanges that changed in a growing recording."""
 
-from __future__ import annotations
-
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key_bounds, make_key
 from a2a_proxy.recording.store.database import translate_errors

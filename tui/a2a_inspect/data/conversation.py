@@ -1,7 +1,5 @@
 """Lines of the Artifact, Trace and Facts tabs about more than one frame, read in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import Artifact

@@ -1,7 +1,5 @@
 """Number and highest severity of the findings of each row: one indexed query per page of rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

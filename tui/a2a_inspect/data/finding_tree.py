@@ -3,8 +3,6 @@
 The functions are queries for `RecordingSource.run_query`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

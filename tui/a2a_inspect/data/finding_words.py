@@ -1,7 +1,5 @@
 """Findings in words and as JSON objects, with what their rules say."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection
 

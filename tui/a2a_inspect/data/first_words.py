@@ -1,7 +1,5 @@
 """The first words of a conversation: the beginning of the text that the client sent first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.model.wire import Direction

@@ -4,8 +4,6 @@ Recordings do not keep the chunk sizes of HTTP/1.1, the frame headers of HTTP/2,
 before a gRPC message, and content coding.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import Frame

@@ -1,7 +1,5 @@
 """Frames as JSON objects with stable names."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.event import state_label

@@ -1,7 +1,5 @@
 """One-line summaries of frames."""
 
-from __future__ import annotations
-
 import re
 
 from a2a_proxy.model.values import Exchange

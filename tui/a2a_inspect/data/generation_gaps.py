@@ -1,7 +1,5 @@
 """Missed generations of a stream and how they were healed, in words for the screens."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import MissedGenerations
 from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import make_visible

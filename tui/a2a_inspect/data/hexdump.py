@@ -1,7 +1,5 @@
 """Bytes as offset, hexadecimal and text, with one printable character for each byte."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.protocol.text import make_visible

@@ -1,7 +1,5 @@
 """The tasks that a filter selects."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from a2a_proxy.recording.query.sql import Rows

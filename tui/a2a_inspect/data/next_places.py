@@ -1,8 +1,6 @@
 """Search for the next finding, error or matching frame. The functions are queries for
 `RecordingSource.run_query`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from a2a_proxy.model.values import Severity

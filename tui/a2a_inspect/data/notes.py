@@ -1,7 +1,5 @@
 """Notes and bookmarks as text and as JSON, for commands and screens."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.references import format_place
 from a2a_proxy.model.values import Note
 from a2a_proxy.present import text

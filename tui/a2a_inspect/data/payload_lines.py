@@ -1,8 +1,6 @@
 """A frame's payload as printable lines: canonical JSON if possible, else text, never control
 characters."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Positions of the rows of a growing list, so that any page is one keyset query: no OFFSET and no
 object per row."""
 
-from __future__ import annotations
-
 import sqlite3
 from bisect import bisect_left
 from typing import Any

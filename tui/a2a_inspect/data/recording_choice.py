@@ -1,8 +1,6 @@
 """Selection and opening of the recording that a command uses: errors become a message and a
 hint."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

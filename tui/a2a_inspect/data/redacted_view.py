@@ -1,8 +1,6 @@
 """A recording redacted as the options demand, for commands that write parts of it to other
 files."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 `1:2`, `1:2.5`, `b2a4c1`.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Named filters and the columns of the list, as the user chose them: a TOML file next to the key
 file."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Segments, interruptions and hand-offs in words."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.agent_names import AgentNames
 from a2a_proxy.model.values import Handoff, Interruption
 from a2a_proxy.present import text

@@ -1,8 +1,6 @@
 """A recorded call as the screen sends it again, and the command line that sends it
 (`a2a-proxy send`)."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,8 +1,6 @@
 """A session as lines: time, addresses, completeness of the capture, and the lines about its
 connections."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

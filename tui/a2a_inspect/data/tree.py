@@ -5,8 +5,6 @@ The functions are queries for `RecordingSource.run_query`. Contexts and tasks ar
 first exchange.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any

@@ -1,8 +1,6 @@
 """Dialog that selects another recording: one from the same folder, the newest first, or any file by
 its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Input of the columns of the list: their names, separated by commas."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual import on

@@ -1,7 +1,5 @@
 """The command line: `:` and a command with its argument, for users who prefer typing to keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -2,8 +2,6 @@
 the reason why a form is not available.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

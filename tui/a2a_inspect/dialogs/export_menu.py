@@ -1,8 +1,6 @@
 """Menus that select what is exported and in which format: one key for JSON lines, two for another
 format."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual.app import ComposeResult

@@ -1,7 +1,5 @@
 """The help page: the keys available on the current screen first, then all others."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby

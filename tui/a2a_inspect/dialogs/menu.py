@@ -1,7 +1,5 @@
 """Style of small menus over the screen. `MENU` is replaced by the class name."""
 
-from __future__ import annotations
-
 MENU_CSS = """
 MENU { align: center middle; }
 MENU > VerticalScroll {

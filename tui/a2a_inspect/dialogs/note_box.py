@@ -1,7 +1,5 @@
 """Input of a note: Enter saves it, Esc keeps the previous note, and an empty note is deleted."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual import on

@@ -1,7 +1,5 @@
 """Source of the command palette: the available actions with their keys."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from textual.binding import ActiveBinding

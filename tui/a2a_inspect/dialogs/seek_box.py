@@ -1,7 +1,5 @@
 """Input of a text to search for in the displayed lines; an empty text ends the search."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual import on

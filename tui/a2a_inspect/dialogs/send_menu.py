@@ -1,8 +1,6 @@
 """The confirmation of a call that is sent again, which names the agent, and the input of another
 agent."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual import on

@@ -1,7 +1,5 @@
 """A page of text over the screen: the output of a command."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The two sides of a comparison: recordings, sessions, tasks or exchanges, named as for `show`."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The exported part of a recording: all of it, or some exchanges, each complete."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,8 +1,6 @@
 """Export of exchanges to a new file, or to a stream, in one of the formats of
 `formats.registry`."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,8 +1,6 @@
 """JUnit XML and SARIF of today's rules about the selected exchanges, as written by
 `a2a-inspect check`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO

@@ -1,8 +1,6 @@
 """HAR 1.2, which browsers' developer tools open: a page per session and an entry per exchange,
 written one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 

@@ -3,8 +3,6 @@
 A2A data is in the member `_a2a`, because custom members begin with an underscore.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """JSON lines that convert back to a recording without loss: a cassette."""
 
-from __future__ import annotations
-
 from typing import BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection

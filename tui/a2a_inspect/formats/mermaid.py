@@ -1,8 +1,6 @@
 """Markdown with a sequence diagram for each conversation, as drawn by
 `a2a-inspect lanes --mermaid`."""
 
-from __future__ import annotations
-
 import re
 from typing import BinaryIO
 

@@ -1,7 +1,5 @@
 """Parquet: one row per frame, with the columns of the archive's table `frames`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import BinaryIO
 

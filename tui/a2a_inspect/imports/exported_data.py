@@ -5,8 +5,6 @@ The packets have no sequence numbers and are in order. Those of HTTP/2 repeat th
 an earlier one ended if that frame was incomplete, so only complete frames are read.
 """
 
-from __future__ import annotations
-
 import struct
 
 from a2a_inspect.imports.packet_file import Packet

@@ -4,8 +4,6 @@ Members that begin with an underscore are extensions: `_a2a` of `a2a-inspect exp
 `_encoding`, `_eventSourceMessages` of Chromium.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator, Sequence

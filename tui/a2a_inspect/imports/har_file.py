@@ -5,8 +5,6 @@ time, for their records. The memory depends on the number of entries and on the 
 the size of the file.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import re

@@ -1,8 +1,6 @@
 """The bytes of HTTP messages whose heads and bodies are known: as HTTP/1.1, or as one stream of
 HTTP/2."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

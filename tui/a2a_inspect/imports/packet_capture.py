@@ -6,8 +6,6 @@ memory depends on the number of connections and on the bytes behind a hole, not 
 file.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ The layouts of headers and blocks are those of dpkt; its readers are not used, b
 interface only and give times as floating-point numbers.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Any, BinaryIO

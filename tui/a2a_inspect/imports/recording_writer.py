@@ -1,7 +1,5 @@
 """Writes the records of an imported file as a recording, as the recorder writes a journal."""
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Iterator

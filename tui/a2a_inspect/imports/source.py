@@ -1,7 +1,5 @@
 """An opened file of another program, of any format that can be imported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 

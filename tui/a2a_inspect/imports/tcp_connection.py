@@ -1,8 +1,6 @@
 """The bytes of a TCP connection in their order, from segments that are repeated, out of order, or
 missing."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 

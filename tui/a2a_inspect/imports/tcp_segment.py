@@ -1,7 +1,5 @@
 """The TCP segment in a captured packet."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from typing import Any

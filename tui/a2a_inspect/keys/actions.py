@@ -1,8 +1,6 @@
 """The actions of the screens, listed from their bindings: the help, the palette and the command
 `keys` show them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import msgspec

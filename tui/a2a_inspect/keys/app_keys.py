@@ -1,7 +1,5 @@
 """Keys of the application: in force on every screen."""
 
-from __future__ import annotations
-
 from textual.binding import Binding
 
 APP_KEYS = (

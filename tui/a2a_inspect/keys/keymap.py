@@ -5,8 +5,6 @@ frame.next = "n"
 exchanges.filter = ["/", "ctrl+f"]
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tomllib

@@ -4,8 +4,6 @@
 `MainScreen.action_call` calls that method. Actions without a controller are methods of the screen.
 """
 
-from __future__ import annotations
-
 from textual.binding import Binding
 
 from a2a_inspect.widgets.tab_line import TABS

@@ -1,7 +1,5 @@
 """All scopes that have keys. Add a line for a new screen or widget that has bindings."""
 
-from __future__ import annotations
-
 from textual.app import App
 
 from a2a_inspect.dialogs.choose_recording import ChooseRecording

@@ -5,8 +5,6 @@ truncation.
 (`list--...`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ callers that process all its conversations, because each query of `TaskLinks` ex
 exchange of the session.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

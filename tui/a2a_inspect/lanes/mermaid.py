@@ -1,7 +1,5 @@
 """A conversation as a Mermaid sequence diagram."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

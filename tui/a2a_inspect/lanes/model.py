@@ -1,8 +1,6 @@
 """Elements of a swimlane: lanes, marks between the messages, and rows. All times are ns since the
 epoch."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -4,8 +4,6 @@ and no objects.
 An entry is the id of a frame, 0 for a pause, or -1-n for mark n.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque

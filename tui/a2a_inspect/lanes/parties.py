@@ -1,7 +1,5 @@
 """Parties of a conversation: its lanes, and the two lanes of each exchange."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 

@@ -3,8 +3,6 @@
 Two integers are kept for each frame; frames are read when their rows are requested.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator, Sequence, Set

@@ -1,8 +1,6 @@
 """Numbers as characters; with `plain` ASCII only, for terminals and pipes without other characters.
 Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

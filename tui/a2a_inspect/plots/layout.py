@@ -1,8 +1,6 @@
 """A histogram over time and a table of latencies as lines of cells. Pure; styles are names of
 component classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from a2a_inspect.plots.cursor import PlotCursor

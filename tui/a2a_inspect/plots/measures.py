@@ -1,8 +1,6 @@
 """Aggregates over time and over durations, computed by SQLite. No rows of the recording are
 fetched."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

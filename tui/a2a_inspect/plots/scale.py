@@ -1,7 +1,5 @@
 """Scales: time in even, readable steps; latencies in steps of 1, 2, 5. Pure."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """Histograms and distributions as lines and as JSON with stable names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from a2a_inspect.plots.draw import draw_bar

@@ -1,7 +1,5 @@
 """Actions on the row under the cursor: mark it, compare it, copy it, export it, annotate it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Saved views, and commands that are typed after `:`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

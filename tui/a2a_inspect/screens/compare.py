@@ -1,8 +1,6 @@
 """Comparisons that the main screen opens: of marked rows, of the row under the cursor, of another
 recording."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

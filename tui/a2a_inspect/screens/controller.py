@@ -5,8 +5,6 @@ screen, on which it runs workers, shows messages and pushes other screens. It do
 module of the screen; other controllers are passed to its constructor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from functools import partial, update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar

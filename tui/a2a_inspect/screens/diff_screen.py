@@ -1,8 +1,6 @@
 """The differences of two sides, next to each other. A worker reads both sides on connections of its
 own, so that the screen below is not blocked."""
 
-from __future__ import annotations
-
 import time
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The findings of the recording by rule: how many there are, and where."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from textual import on

@@ -12,8 +12,6 @@ another kind waits for all of them, and until the list has reported the row unde
 because the key acts on that row.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from time import monotonic
 from typing import Any

@@ -20,8 +20,6 @@ The controllers, each of which uses only earlier ones:
 - `other_screens`: swimlane, findings by rule, plots, replay
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Base of the controllers that read the recording and change the widgets of the main screen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from textual.screen import Screen

@@ -1,8 +1,6 @@
 """Navigation from frame to frame: the next of the exchange or the task, the next finding or error,
 the next match."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

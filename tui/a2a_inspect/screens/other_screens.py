@@ -1,8 +1,6 @@
 """Screens that the main screen opens on the recording: swimlane, findings by rule, plots,
 replay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from a2a_inspect.data.finding_tree import FindingBranch

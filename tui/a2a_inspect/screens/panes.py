@@ -6,8 +6,6 @@ the tree at the left. A small terminal shows one pane at a time. `Panes` sets cl
 `LAYOUT_CSS` lays the panes out by them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from textual import events

@@ -3,8 +3,6 @@
 Enter returns to the main screen with a filter for the selected time.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ It shows the recording as it was at the time of the clock, without later exchang
 and findings.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import ClassVar

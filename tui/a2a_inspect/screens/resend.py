@@ -1,8 +1,6 @@
 """Sends the call under the cursor again: asks for the agent, lets the user edit the request, and
 opens its screen."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.main_controller import MainController, MainParts

@@ -1,7 +1,5 @@
 """The selected exchange and frame: reads them, and shows them in their panes."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.next_places import frame_index
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background

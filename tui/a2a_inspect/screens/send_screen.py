@@ -1,8 +1,6 @@
 """A call that is sent again by a child command, `a2a-proxy send`: each message of its answer at its
 arrival."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The widgets and the selection that the controllers of the main screen share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from a2a_inspect.data.next_places import FramePosition

@@ -5,8 +5,6 @@ The contrast of every text of every screen is tested (WCAG 2.2, 1.4.3: 4.5 to 1)
 written in full where Textual would mix them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Texts of the main screen: the titles of its panes, its breadcrumbs, the notice of an empty
 screen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from a2a_inspect.data.notes import note_words

@@ -1,7 +1,5 @@
 """The tree of a recording: read again while the recording grows, and used to narrow the list."""
 
-from __future__ import annotations
-
 import time
 
 import msgspec

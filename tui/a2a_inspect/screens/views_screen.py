@@ -1,7 +1,5 @@
 """The saved views: use one, save the current filter as one, delete one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,8 +1,6 @@
 """The process of one tab: `python -m a2a_inspect.web.child [--write] RECORDING`, connected to the
 server by pipes."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO

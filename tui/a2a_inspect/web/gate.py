@@ -6,8 +6,6 @@ pointed here (DNS rebinding). `Origin` and `Sec-Fetch-Site` must name this serve
 them; a websocket must have an `Origin`, because the same-origin policy does not cover it.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The page of a tab and the headers of every response: no resources of other servers, no
 caching."""
 
-from __future__ import annotations
-
 import html
 import importlib.util
 from pathlib import Path

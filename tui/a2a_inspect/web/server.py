@@ -1,8 +1,6 @@
 """The HTTP server: a page, the terminal's files, and a websocket per tab. Every request passes the
 gate first."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

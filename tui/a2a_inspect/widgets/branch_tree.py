@@ -1,7 +1,5 @@
 """A tree of branches. They are read when they are opened, a page at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, Protocol
 

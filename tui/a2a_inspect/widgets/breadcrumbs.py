@@ -1,7 +1,5 @@
 """A line with the path of the selected row and the filter of the list."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rich.segment import Segment

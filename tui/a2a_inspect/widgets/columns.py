@@ -4,8 +4,6 @@ Independent of recordings.
 Text of peers passes `make_visible` here, so no control character gets into a strip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Shows the first 64 KiB of a large payload; `+` loads four times as much. Expensi
 and decoded in threads, only for the visible tab, and cancelled when another frame is selected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

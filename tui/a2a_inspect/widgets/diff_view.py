@@ -4,8 +4,6 @@ A worker creates the lines; only visible lines are rendered. The marks repeat th
 colours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -1,8 +1,6 @@
 """Facts about a frame and its exchange as lines, for the Headers and the Facts tab. Free of control
 characters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream

@@ -1,7 +1,5 @@
 """The Findings tab: findings about a frame and its exchange, each with its rule's text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from a2a_proxy.model.values import Finding

@@ -1,7 +1,5 @@
 """The column of findings in the lists of exchanges and frames."""
 
-from __future__ import annotations
-
 from a2a_inspect.data.finding_counts import SEVERITIES, ExchangeLine
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.widgets.columns import ListColumn

@@ -1,7 +1,5 @@
 """The list of an exchange's frames."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.data.source import ExchangeStream, FrameLine

@@ -1,7 +1,5 @@
 """Any number of bytes as offsets, hexadecimal and text. Only visible rows are rendered."""
 
-from __future__ import annotations
-
 from rich.segment import Segment
 from textual.strip import Strip
 

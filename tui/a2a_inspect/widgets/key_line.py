@@ -4,8 +4,6 @@ Textual's own footer mounts a widget for each key, again at each change of the f
 that took longer than all other painting, and later as long as three repaints.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import msgspec

@@ -1,8 +1,6 @@
 """The list of a swimlane's rows, painted by `lanes.layout`, with cursor and paging as in every
 list."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar
 

@@ -2,8 +2,6 @@
 while painting, and detect keys that are pressed twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import monotonic
 

@@ -1,8 +1,6 @@
 """Marks on exchanges and frames for comparing, copying or exporting them, kept until the program
 ends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """A pane: a title line with a remark at its right, then the content. No borders."""
 
-from __future__ import annotations
-
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import ComposeResult

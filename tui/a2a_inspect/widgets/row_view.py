@@ -1,8 +1,6 @@
 """Rows of a list as lines of cells: column titles, the columns that fit, and the mark of the
 cursor's row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

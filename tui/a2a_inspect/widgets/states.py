@@ -1,7 +1,5 @@
 """The states of a task in a column that may be too narrow for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Styles of component classes, also in terminals with their own 16 colours."""
 
-from __future__ import annotations
-
 from rich.style import Style
 from textual.widget import Widget
 

@@ -1,8 +1,6 @@
 """The first line of the screen: the recording, whether it grows, its contents, and whether the
 capture is complete."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The names of a frame's tabs in one line."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from rich.segment import Segment

@@ -3,8 +3,6 @@
 Each column is as wide as its widest cell, the last one unbounded, or all are fitted to a terminal.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -4,8 +4,6 @@ The lines must have no control characters (`make_visible`); a `Paint` function s
 line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar

@@ -1,8 +1,6 @@
 """The Trace tab: ids that connect an exchange to others (trace, task, context, message), and its
 latencies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream

@@ -1,7 +1,5 @@
 """Fetch an agent card from a URL, with bounds on time, size and redirects."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 

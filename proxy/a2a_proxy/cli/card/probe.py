@@ -1,8 +1,6 @@
 """Probe the interfaces that a card declares: one GetTask of a random id to each, without
 credentials."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

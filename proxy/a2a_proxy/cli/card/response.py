@@ -1,7 +1,5 @@
 """A response to a request for an agent card. Opens no sockets."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.wire import Headers

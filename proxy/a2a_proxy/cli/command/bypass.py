@@ -4,8 +4,6 @@ The tables of the system are read ten times a second, so connections that end so
 counts are minima.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

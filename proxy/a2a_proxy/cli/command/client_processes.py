@@ -4,8 +4,6 @@ The relay looks a client up before it reads the first byte, so that the answer i
 connection's first record.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import OrderedDict

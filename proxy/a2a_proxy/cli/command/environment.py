@@ -1,7 +1,5 @@
 """Environment variables of the command, and the proxy that they named before."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ adopts the descendants of the command, ends as the command does, and kills them 
 killed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -3,8 +3,6 @@
 Processes end at any time, so what cannot be read is left out. On other systems everything is empty.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import socket

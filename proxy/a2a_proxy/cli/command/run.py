@@ -1,8 +1,6 @@
 """One run of `a2a-proxy run`: listen, start the command, relay its traffic and signals, end as it
 ended."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

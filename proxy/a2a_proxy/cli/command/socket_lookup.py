@@ -3,8 +3,6 @@
 One socket takes microseconds, where reading the table of all sockets may take tens of milliseconds.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

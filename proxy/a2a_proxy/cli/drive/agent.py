@@ -1,8 +1,6 @@
 """The live agent: whether it accepts connections, the interfaces of its card, and the start of a
 stdio agent."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Parse the options of a drive. Opens nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

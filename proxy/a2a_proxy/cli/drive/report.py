@@ -1,7 +1,5 @@
 """The report of a drive, as text, JSON or JUnit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,6 @@
 """The `drive` command: read the recording, reach the agent, drive it through a proxy, compare,
 report."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

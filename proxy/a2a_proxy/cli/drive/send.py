@@ -1,8 +1,6 @@
 """The `send` command: one recorded call again, as it was or edited, as a drive with a plan of one
 step."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

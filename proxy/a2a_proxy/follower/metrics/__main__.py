@@ -4,8 +4,6 @@ FD FD...`.
 Called only by the supervisor. The process ends when the other end of the pipe `life` is closed.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import socket

@@ -1,8 +1,6 @@
 """The metrics, in prometheus_client. Labels have few values: no ids, and `other` for unknown
 operations."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from a2a_proxy.follower.histogram_buckets import (

@@ -1,8 +1,6 @@
 """The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all traffic is
 recorded)."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

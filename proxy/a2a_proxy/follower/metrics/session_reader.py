@@ -1,8 +1,6 @@
 """Reads the new rows of one session into metrics. Each round reads the rows since the last; memory
 holds open calls."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

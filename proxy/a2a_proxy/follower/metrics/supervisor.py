@@ -1,8 +1,6 @@
 """The proxy's side: starts the process that serves the metrics, and restarts it a few times if it
 dies."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -9,8 +9,6 @@
   output with a `#` as a command, which the button would copy.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

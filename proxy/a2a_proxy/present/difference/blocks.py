@@ -4,8 +4,6 @@ with its differences.
 Values of a difference in one line: events as `show` prints them, other JSON compact.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from enum import Enum

@@ -1,8 +1,6 @@
 """Lay out blocks in rows of a width: side by side if there is room, else in one column with marks
 in front."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

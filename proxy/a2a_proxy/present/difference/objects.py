@@ -1,7 +1,5 @@
 """A difference as JSON objects with stable names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The agent card fetched by a plain GET: discovery (A2A 1.0 section 8.2)."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind

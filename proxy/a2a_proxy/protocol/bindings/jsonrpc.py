@@ -3,8 +3,6 @@
 A call that is not A2A has no operation.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind

@@ -1,8 +1,6 @@
 """HTTP that is not A2A, and the parts of A2A bindings that are not: comments, responses of another
 type."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from http import HTTPStatus
 

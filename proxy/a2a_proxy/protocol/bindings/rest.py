@@ -1,7 +1,5 @@
 """HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line determines the operation."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import Dialect, EventKind, FrameKind

@@ -5,8 +5,6 @@ A streaming call has several responses with the same id, and no message marks it
 `protocol.stream_life` decides it.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.saved_state import State

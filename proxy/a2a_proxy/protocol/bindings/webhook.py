@@ -4,8 +4,6 @@
 The agent is the client of the connection, so its events travel in the direction TO_AGENT.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out, make_detail

@@ -1,8 +1,6 @@
 """A2UI: user interfaces that an agent describes, and what the user does with them (versions 0.8 to
 1.0)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.protocol.extensions.extension import Extension, ExtensionPayload, Place

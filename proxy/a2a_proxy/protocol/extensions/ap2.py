@@ -1,8 +1,6 @@
 """AP2, the Agent Payments Protocol: mandates for a purchase, and receipts. Signatures and tokens
 are never shown."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

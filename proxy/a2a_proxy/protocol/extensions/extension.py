@@ -1,8 +1,6 @@
 """The description of an extension: its URIs, its places in a message, and the function that
 describes its content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """Members of decoded JSON, whose types are the peer's choice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _MAX_QUOTE = 48

@@ -1,8 +1,6 @@
 """All known extensions: those of plug-ins, whose packages are read when one is first needed, then
 the built-in ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from a2a_proxy.protocol.extensions.a2ui import A2UI

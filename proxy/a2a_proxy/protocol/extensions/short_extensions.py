@@ -1,7 +1,5 @@
 """Extensions with a few members: latency, secure passport, timestamp and traceability."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The extensions that a message uses: found by URI, by name, and by media type. Accepts any
 JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Effect of an agent's frame on the conversation: its segment, and whether the segment ends with
 it."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import AGENT, IDLE, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame

@@ -6,8 +6,6 @@ at work. If agent A calls B and C at the same time, the two requests may show th
 same sender (manual/protocol.md "Hand-offs").
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.event import TaskState

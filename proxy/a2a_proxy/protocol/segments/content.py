@@ -5,8 +5,6 @@ The definition of a tool call is in manual/protocol.md "Tools and media".
 For display of recordings, not for the hot path.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -5,8 +5,6 @@ Decoding a payload costs more than all other work, so each reader first tests th
 that most frames lack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32

@@ -1,8 +1,6 @@
 """Hand-offs between agents: from which agent to which, by which evidence (manual/protocol.md
 "Hand-offs")."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Protocol

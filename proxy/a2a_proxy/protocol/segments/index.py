@@ -1,7 +1,5 @@
 """All conversations that are followed, by task, exchange, context and trace; bounded."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.saved_state import Reference
 from a2a_proxy.protocol.segments.call_chain import ChainStep, append_step, span_of, trace_of

@@ -1,8 +1,6 @@
 """Barge-in: the client speaks while the agent's output is open, and the outcome of that
 (manual/protocol.md "Interruptions")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Turns and their latencies, computed from segments (manual/protocol.md "Measures"). All times and
 durations are ns."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 

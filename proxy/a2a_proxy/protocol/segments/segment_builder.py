@@ -1,7 +1,5 @@
 """Begin, extend and end segments, and collect the changed ones."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable
 

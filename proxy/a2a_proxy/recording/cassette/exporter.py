@@ -1,7 +1,5 @@
 """Export of a recording to the lines of a cassette. The format is described in `cassette.file`."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Import of the lines of a cassette to a recording. The format is described in `cassette.file`."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

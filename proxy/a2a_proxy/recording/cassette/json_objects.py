@@ -4,8 +4,6 @@ Defaults are omitted. Times are ns relative to the start of the session. Keys ar
 the model's fields, after the key that names the kind of line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import IntEnum, StrEnum
 from operator import attrgetter

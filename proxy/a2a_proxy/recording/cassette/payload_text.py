@@ -4,8 +4,6 @@ Each representation is tried on the payload itself, and used only if it restores
 bytes.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode, b64encode
 from typing import Any, cast

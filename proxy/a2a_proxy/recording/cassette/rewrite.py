@@ -1,7 +1,5 @@
 """Rewriting of a cassette in canonical form, after an edit by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import filecmp
 import os

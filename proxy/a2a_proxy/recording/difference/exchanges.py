@@ -3,8 +3,6 @@
 Assembled artifacts of an exchange: each is compared as one text, independently of its chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

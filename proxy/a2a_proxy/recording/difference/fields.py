@@ -6,8 +6,6 @@ They are recognized by name, and only in members that A2A defines: the content o
 Results of a comparison: rows, each one difference, with its path on both sides.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Pairs of identifiers of two runs, and values of one run with the identifiers of the other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any, ClassVar

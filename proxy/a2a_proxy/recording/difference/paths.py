@@ -1,8 +1,6 @@
 """Paths that a comparison leaves out, as users write them: `$.message.metadata`, `parts[*].data`,
 `headers.x-team`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ paired by likeness, in order. The result is symmetric: both directions are compu
 one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence

@@ -1,8 +1,6 @@
 """Exchanges in the form in which they are compared: request and response in the 1.0 form of every
 dialect."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

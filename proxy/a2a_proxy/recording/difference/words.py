@@ -1,7 +1,5 @@
 """Differences of two texts, by words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

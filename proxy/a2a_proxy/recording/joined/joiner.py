@@ -6,8 +6,6 @@ that several files contain is one task, and every view of a recording shows all 
 One of the joined recordings: its rows that are new since the last poll.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """SQL conditions of the fields, on `frame f` and `exchange e`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Completion of filter expressions: fields, and values with their frequency in a recording."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from typing import Any

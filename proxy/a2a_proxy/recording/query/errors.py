@@ -1,7 +1,5 @@
 """Errors of filter expressions, with their position."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

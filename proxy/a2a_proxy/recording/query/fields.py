@@ -4,8 +4,6 @@ A field of a frame has a condition on `frame f`, a field of an exchange a condit
 `sql` converts each to the other. The table in the manual is generated from this one.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.recording.query import columns, kinds, words

@@ -1,8 +1,6 @@
 """SQL functions of the filter language, over one connection to a recording. Each returns 0 or 1, or
 a text."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import datetime

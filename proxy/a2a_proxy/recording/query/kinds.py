@@ -3,8 +3,6 @@
 A parser returns a value, or raises InvalidValue; the expression parser adds the position.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta

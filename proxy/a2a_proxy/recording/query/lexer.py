@@ -1,7 +1,5 @@
 """Tokens of a filter expression, with their positions."""
 
-from __future__ import annotations
-
 import re
 import sys
 from string import hexdigits

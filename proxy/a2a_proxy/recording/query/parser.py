@@ -7,8 +7,6 @@ match      = ["req." | "resp."] (field | "$" path) operator value | "~~" trace i
 operator   = ":" "~" "=" "!=" "<" "<=" ">" ">=", all but the first also after ":"
 """
 
-from __future__ import annotations
-
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, suggest_word
 from a2a_proxy.recording.query.fields import ALIASES, COST_PARSE, FIELDS, QueryField

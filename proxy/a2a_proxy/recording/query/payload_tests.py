@@ -1,8 +1,6 @@
 """Tests on payloads: text, JSON paths, parts, metadata and extensions. Pure functions that accept
 any bytes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

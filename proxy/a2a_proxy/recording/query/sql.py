@@ -5,8 +5,6 @@ of its frames; two conditions may be met by different frames. NOT is the negatio
 `-state:failed` finds exchanges without any frame in this state.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, where_path

@@ -1,7 +1,5 @@
 """The closed lists of words of the fields, with the stored values that they match."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, FrameKind, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1

@@ -1,7 +1,5 @@
 """Assembly of a task's artifacts from the recorded frames of all its exchanges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import Event

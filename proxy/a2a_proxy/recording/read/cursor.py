@@ -5,8 +5,6 @@ Then the row at the cursor has changed, and the last rows read of the remaining 
 the position.
 """
 
-from __future__ import annotations
-
 import sqlite3
 
 from a2a_proxy.recording.read.reader import Recording

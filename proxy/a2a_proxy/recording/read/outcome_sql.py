@@ -1,7 +1,5 @@
 """SQL of the outcome of an exchange; the console uses the same words (`cli.text.outcome`)."""
 
-from __future__ import annotations
-
 OUTCOME = """CASE
     WHEN e.closed IS NULL THEN 'live'
     WHEN e.flags & 2 THEN 'refused'

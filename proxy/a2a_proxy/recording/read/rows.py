@@ -1,8 +1,6 @@
 """Values that a reader returns: the model's values with their keys in the file, and the facts of a
 session."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.model.values import (

@@ -6,8 +6,6 @@ each commit adds only its own bytes; a full block is compressed into `block` in 
 transaction.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 

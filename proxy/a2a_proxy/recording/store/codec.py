@@ -5,8 +5,6 @@ A peer may send any Unicode (including lone surrogates, which SQLite text cannot
 number (including numbers beyond 64 bits), so every function here is total and exact.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

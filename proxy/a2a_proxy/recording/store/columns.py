@@ -1,8 +1,6 @@
 """Columns of the values that have a row of their own, by the field table: their declarations, and
 their SQL in views."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from functools import cache
 

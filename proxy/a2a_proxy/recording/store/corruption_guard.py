@@ -1,7 +1,5 @@
 """Guard for SQL queries that bypass the reader: attributes errors over invalid rows to the file."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import deque
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ Atomic creation of a recording from other recordings: the file exists completely
 all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

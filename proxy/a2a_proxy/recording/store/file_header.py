@@ -1,8 +1,6 @@
 """Checks of a recording before it is opened: its kind, its version and its permissions. Needs no
 SQLite."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

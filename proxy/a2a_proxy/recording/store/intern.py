@@ -6,8 +6,6 @@ epochs: when the current one is full, the previous one is dropped; values still 
 the current one.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 

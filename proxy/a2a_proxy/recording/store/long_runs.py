@@ -5,8 +5,6 @@ The cuts are heuristic, and correctness does not depend on them: a payload is it
 pieces put back at their offsets, whatever the pieces are.
 """
 
-from __future__ import annotations
-
 MIN_PIECE_BYTES = 4096
 """Minimum length of a run in bytes. The block compressor finds shorter repetitions itself."""
 

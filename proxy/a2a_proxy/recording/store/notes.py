@@ -1,7 +1,5 @@
 """Reading and writing of notes and bookmarks in a recording's tables."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 

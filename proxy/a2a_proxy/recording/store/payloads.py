@@ -1,7 +1,5 @@
 """Reading of payload bytes."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import OrderedDict
 

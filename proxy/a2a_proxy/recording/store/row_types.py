@@ -5,8 +5,6 @@ The expected types are those of this program's schema, whatever the tables of th
 Checking a row costs a microsecond, because combinations of types are cached.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

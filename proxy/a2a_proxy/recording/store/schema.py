@@ -32,8 +32,6 @@ Conventions, for readers of the file with any SQLite tool:
   bits.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import (
     ArtifactState,
     Connection,

@@ -4,8 +4,6 @@
 `message_id(frame_id)` returns a frame's message id as text, or NULL if it has none.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ A table's name may belong to a view, columns may be computed when they are read 
 unbounded time), and tables without strict types may hold any value.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 

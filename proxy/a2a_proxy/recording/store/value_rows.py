@@ -5,8 +5,6 @@ twice as long. Fields whose encoding has no column of its own (bits, header list
 of their own) are left to the callers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Zstandard from the standard library if available (3.14), else from its backport."""
 
-from __future__ import annotations
-
 import sys
 
 if sys.version_info >= (3, 14):

@@ -6,8 +6,6 @@ newest schema. Frames are stored in the order of their times, as if the proxies 
 file. Each source is read in its state at one moment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

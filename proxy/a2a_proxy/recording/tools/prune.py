@@ -4,8 +4,6 @@ Transactions are short, so that a writer never waits long. The session is marked
 that was deleted partially, by a process that died, is recognizable and can be deleted again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -6,8 +6,6 @@ The lines of a cassette are searched too, because members that the importer igno
 well.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

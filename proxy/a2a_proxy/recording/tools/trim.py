@@ -1,8 +1,6 @@
 """Calls that a replay needs in addition to the chosen ones: agent cards, and the calls that began
 tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from http import HTTPStatus
 

@@ -1,7 +1,5 @@
 """Conversion of frames to rows: the hot path of the recorder."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from itertools import chain

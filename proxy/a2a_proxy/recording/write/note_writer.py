@@ -4,8 +4,6 @@ A note may be written while a recorder writes to the same file: neither waits lo
 transaction.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -3,8 +3,6 @@
 A snapshot replaces the earlier row of the same object.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Merge of a task that was dropped from memory and seen again with its stored state."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import ArtifactState, Task
 from a2a_proxy.protocol.generation import MAX_MISSED
 from a2a_proxy.protocol.generation_ranges import union_of_ranges

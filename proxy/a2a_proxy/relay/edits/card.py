@@ -4,8 +4,6 @@ Covers the URL fields in cards of all dialects (manual/protocol.md "Agent cards"
 protobuf. `card_urls` decides which URLs are replaced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

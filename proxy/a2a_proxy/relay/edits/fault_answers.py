@@ -1,7 +1,5 @@
 """The answers of the proxy to calls that `--fault` makes fail, in the form of each binding."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 
 import msgspec

@@ -5,8 +5,6 @@ So the other editor sees the client's bytes as they were sent, and a conversatio
 contradictions; the faults see the agent's.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from a2a_proxy.model.wire import Direction

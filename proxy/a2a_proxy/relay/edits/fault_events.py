@@ -1,7 +1,5 @@
 """The events in JSON that faults look for: their facts, and another generation in their bytes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The messages of gRPC responses that faults look for: their facts, and another generation in their
 bytes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf.message import DecodeError

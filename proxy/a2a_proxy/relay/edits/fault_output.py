@@ -1,7 +1,5 @@
 """What faults write toward a client: pieces that wait for their time, in order."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import msgspec

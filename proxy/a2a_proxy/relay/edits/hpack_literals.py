@@ -5,8 +5,6 @@ Strings are written plainly, never in Huffman code, so raw bytes stay unchanged.
 sender marks as never to be indexed (6.2.3) keep the mark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 
 from hpack.hpack import encode_integer

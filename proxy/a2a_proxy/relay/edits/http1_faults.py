@@ -6,8 +6,6 @@ body if it is JSON-RPC. Only responses that a fault concerns are read; they are 
 chunked coding. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 

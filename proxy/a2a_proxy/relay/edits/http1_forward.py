@@ -5,8 +5,6 @@ Only heads of requests are held, until they are complete. Responses are scanned 
 never changed. The caller sends nothing to another origin before `is_idle`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 

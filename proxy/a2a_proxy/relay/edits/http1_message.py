@@ -1,7 +1,5 @@
 """Single HTTP/1.1 messages that concern agent cards: recognise, decode and rewrite them."""
 
-from __future__ import annotations
-
 import zlib
 from hashlib import sha256
 

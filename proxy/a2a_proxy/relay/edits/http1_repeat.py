@@ -5,8 +5,6 @@ This is the most frequent case, for clients that send a trace of their own for e
 those that send none.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of

@@ -1,8 +1,6 @@
 """HTTP/1.1 messages that concern push configurations: which requests are held, and what they
 become."""
 
-from __future__ import annotations
-
 import msgspec
 
 from a2a_proxy.http.h1 import CHUNKED, decode_chunked, header_field, split_chunked

@@ -12,8 +12,6 @@ A connection that cannot be followed any more is ended as in `edits.http2`: with
 header block.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from itertools import islice

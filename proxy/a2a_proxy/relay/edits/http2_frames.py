@@ -1,8 +1,6 @@
 """HTTP/2 frames as bytes: their numbers, and encoders for the frames that an editor sends (RFC 9113
 4.1, 6)."""
 
-from __future__ import annotations
-
 from struct import Struct
 
 import msgspec

@@ -6,8 +6,6 @@ handler wait until they are complete; the frames of a header block wait for its 
 be inserted between others. The scanner does not depend on what is edited.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Set, Sized
 from typing import Protocol
 

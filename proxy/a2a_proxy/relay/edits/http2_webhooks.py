@@ -1,7 +1,5 @@
 """gRPC calls that concern push configurations, as messages that are edited."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from a2a_proxy.relay.edits.edit import WebhookUrls

@@ -1,8 +1,6 @@
 """Find strings in JSON text by their place, so that they can be replaced with every other byte
 unchanged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

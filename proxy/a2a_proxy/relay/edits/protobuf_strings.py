@@ -1,8 +1,6 @@
 """Read and replace strings in serialized protobuf messages, with every other byte unchanged. Needs
 no descriptors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 Path = tuple[int, ...]

@@ -5,8 +5,6 @@ Covers JSON-RPC, REST and gRPC in all dialects (manual/protocol.md "Operations")
 where a URL leads nor what replaces it: `WebhookUrls` does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 

@@ -5,8 +5,6 @@ Two forms: a command line, which clients split as a POSIX shell does, or pass to
 `stdio:///PATH?WORD&WORD`. Runs nothing, and changes nothing except by insertion.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The URLs of the proxy that one agent gets in place of those of its clients' webhooks."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable
 

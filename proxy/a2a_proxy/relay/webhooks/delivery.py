@@ -1,8 +1,6 @@
 """The connection of one agent to the listener of `--webhooks`: each of its deliveries goes to the
 receiver for which its URL stands."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ A request of the forward proxy's kind (`edits.http1_forward`) whose origin comes
 registration, and from nothing that the agent sends.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.http.h1 import MAX_HEAD_BYTES
 from a2a_proxy.relay.edits.http1_forward import ForwardTarget, Http1Forward
 from a2a_proxy.relay.problem import Problem

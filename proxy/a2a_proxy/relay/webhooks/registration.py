@@ -1,8 +1,6 @@
 """One registered webhook: the URL that the agent has, and the receiver for which it stands. Does no
 I/O."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote, unquote, urlsplit
 

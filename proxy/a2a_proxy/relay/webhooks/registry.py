@@ -5,8 +5,6 @@ Several proxies may use the same folder: a key that this one does not know may h
 another one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

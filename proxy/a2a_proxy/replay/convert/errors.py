@@ -5,8 +5,6 @@ On the recorded binding an error is sent as recorded; on another binding it is b
 of errors.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -5,8 +5,6 @@ Which members hold which objects is read from the shapes of 1.0, as there. A for
 differences.
 """
 
-from __future__ import annotations
-
 from a2a_proxy.protocol.canonical import Json, convert_nested, without_members
 
 

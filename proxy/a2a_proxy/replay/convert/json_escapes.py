@@ -1,7 +1,5 @@
 """Escapes of JSON texts as an agent writes them: which characters become `\\uXXXX`."""
 
-from __future__ import annotations
-
 import re
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)

@@ -1,8 +1,6 @@
 """Canonical JSON as protobuf bytes of a gRPC message, with fields of the recorded one that are not
 in the schema."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Requests of a client, from canonical form to that of a binding and dialect: parameters, method,
 path, query."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote, urlencode
 

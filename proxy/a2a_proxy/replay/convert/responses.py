@@ -10,8 +10,6 @@ The 1.0 JSON form as ProtoJSON of the package `a2a.v1`, which REST and gRPC carr
 (manual/protocol.md "Fields of 0.3").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ and values that do not count. The identifiers already handed out to the client t
 recording.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

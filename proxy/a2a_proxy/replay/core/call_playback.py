@@ -5,8 +5,6 @@ between such gates the clock decides. A client that is slower than the recorded 
 pauses count from the last line sent.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from a2a_proxy.recording.difference.fields import CanonicalFields, DifferenceRow

@@ -1,8 +1,6 @@
 """Choice of the recorded call that answers a request: the first match that has not been played,
 exact ones first."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import islice
 

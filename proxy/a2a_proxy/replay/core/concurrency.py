@@ -4,8 +4,6 @@ A stream does not report the effect of another call before that call has been ma
 of one task report its events in one order.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol

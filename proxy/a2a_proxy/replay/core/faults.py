@@ -1,7 +1,5 @@
 """Pinned gates and injected faults: instructions that an author adds to a script, by place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

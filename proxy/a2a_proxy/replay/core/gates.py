@@ -8,8 +8,6 @@ the recordings are compared: a line that once came without the client line does 
 a line that always came after it does.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Likeness of requests, which orders the neighbours that a miss names."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Masks of the values that differ in every run of a program: UUIDs, request ids, and the dates and
 times of the run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Which parts of a request are compared, as the options select them; the user's own matchers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """Matching of a request to the recorded calls: after canonicalisation, with identifiers mapped to
 each other, and on request with masks in place of values that differ in every run."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

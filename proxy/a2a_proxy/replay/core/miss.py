@@ -5,8 +5,6 @@ A masked match: a request that equals a recorded one except for values that diff
 run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts of misses: the request, the nearest recorded call, and hints. Credentials are left out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from typing import Any

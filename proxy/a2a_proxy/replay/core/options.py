@@ -1,7 +1,5 @@
 """Options of a replay."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

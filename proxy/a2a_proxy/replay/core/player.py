@@ -1,7 +1,5 @@
 """Player of a script: chooses the recorded call that answers each call of a client."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any

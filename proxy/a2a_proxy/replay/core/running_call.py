@@ -1,8 +1,6 @@
 """What the player and its rules need of a running call: narrower than `CallPlayback`, which they
 must not import."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import msgspec

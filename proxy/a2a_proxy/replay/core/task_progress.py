@@ -1,8 +1,6 @@
 """Answers that depend on how much of a task has been replayed: subscriptions, polls and long
 polls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ All streams of a task follow it: the same event on two streams is one event of t
 stream does not run ahead of an event that another one still waits for.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Webhooks at their place on a task's timeline, sent to the URL that the client registers now."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The recorded agent card with the URLs of the mock. Performs no I/O."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 

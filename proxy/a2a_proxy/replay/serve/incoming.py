@@ -1,8 +1,6 @@
 """Requests of clients in the form that the player takes: operation, dialect, canonical request.
 Performs no I/O."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any

@@ -5,8 +5,6 @@ Sender of webhooks: posts them at their place on the task's timeline to the URLs
 registered.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

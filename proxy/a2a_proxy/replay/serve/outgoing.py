@@ -1,7 +1,5 @@
 """Messages, refusals and misses of the player in the form of each binding. Performs no I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Forwarding to a live agent, byte for byte, of the calls that the recording has no answer to."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from typing import Any

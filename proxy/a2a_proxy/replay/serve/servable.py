@@ -1,8 +1,6 @@
 """Which calls of a script can be served on which binding, and why the others cannot. Performs no
 I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,8 +1,6 @@
 """Server of a script on stdin and stdout: JSON-RPC in frames with a Content-Length, or in lines if
 the client sends lines."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

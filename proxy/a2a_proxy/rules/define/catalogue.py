@@ -1,7 +1,5 @@
 """All rules in the order of their ids, and the rule numbers that are left out."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,8 +1,6 @@
 """Conditions under which a rule runs: hook point, evidence scope, frame flags, dialects and
 bindings."""
 
-from __future__ import annotations
-
 from enum import Enum, IntFlag, StrEnum
 
 from a2a_proxy.model.values import Binding, Dialect

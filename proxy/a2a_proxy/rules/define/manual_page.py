@@ -1,8 +1,6 @@
 """Text of a rule for the terminal, the manual and programs, derived entirely from the rule
 itself."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Findings that no rule reports: title, meaning, and what to do about them."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ matters (the rest). The catalogue, `a2a-inspect rules`, the text under a finding
 page are all derived from these.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable
 

@@ -1,8 +1,6 @@
 """Exchanges of examples: JSON-RPC, REST, gRPC and cards, with valid HTTP around them unless stated
 otherwise."""
 
-from __future__ import annotations
-
 import base64
 import re
 import struct

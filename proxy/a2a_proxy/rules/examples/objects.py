@@ -1,8 +1,6 @@
 """A2A objects of protocol 1.0 for examples, valid unless stated otherwise, with the times of the
 scripts."""
 
-from __future__ import annotations
-
 import hmac
 import json
 from base64 import urlsafe_b64encode

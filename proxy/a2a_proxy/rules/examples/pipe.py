@@ -5,8 +5,6 @@ example shows.
 is fetched first, and at the end the client closes the agent's stdin and the agent exits.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Credentials carried by a request, by kind. With redaction on, their values are labels."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache

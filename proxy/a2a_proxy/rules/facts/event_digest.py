@@ -6,8 +6,6 @@ defaults, numbers and base64 differently. It costs a decoding, so it is computed
 are compared: if a task is numbered, or if several streams of it are open.
 """
 
-from __future__ import annotations
-
 import base64
 from hashlib import blake2b
 from typing import Any

@@ -1,7 +1,5 @@
 """An error of any binding in one form (manual/protocol.md "Error bodies")."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

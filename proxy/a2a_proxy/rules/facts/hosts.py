@@ -1,8 +1,6 @@
 """Network reach of a host as far as its name shows it; used by the rules about plain text and
 webhooks."""
 
-from __future__ import annotations
-
 import ipaddress
 from enum import IntEnum
 from functools import lru_cache

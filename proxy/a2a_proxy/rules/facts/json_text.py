@@ -1,7 +1,5 @@
 """The place at which JSON text is not valid UTF-8."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

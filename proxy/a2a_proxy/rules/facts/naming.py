@@ -1,7 +1,5 @@
 """Names of tasks, contexts and objects in finding summaries."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EVENT_WRAPPERS, Actor, Binding, EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Direction

@@ -1,7 +1,5 @@
 """Places in a payload that look like a credential, redacted or not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Who ended a stream early, and how that is known."""
 
-from __future__ import annotations
-
 from a2a_proxy.model.values import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.rules.context import RuleContext

@@ -1,8 +1,6 @@
 """Scheduled work of a session: the ends of exchanges and the deadlines of rules, in the order of
 their times."""
 
-from __future__ import annotations
-
 import heapq
 
 import msgspec

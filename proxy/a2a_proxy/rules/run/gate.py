@@ -5,8 +5,6 @@ Anything unusual fails: large payloads, bytes and URLs, redacted places, other o
 costs about one decode; rules then run only on frames that need them.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import msgspec

@@ -1,7 +1,5 @@
 """Frames whose payload was not recorded. A rule that reads such a payload is skipped."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn, cast
 
 from a2a_proxy.model.values import Frame

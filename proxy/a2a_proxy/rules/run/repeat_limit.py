@@ -1,8 +1,6 @@
 """Limits repeated findings, so that a noisy peer does not fill a recording with the same
 finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -5,8 +5,6 @@ Each flag is a very cheap test that is true whenever a rule might find something
 the flag (`required_flags`) then checks precisely. The flags are computed once, at the first answer.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from a2a_proxy.model.values import Binding, Exchange

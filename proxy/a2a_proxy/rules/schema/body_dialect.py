@@ -1,8 +1,6 @@
 """The dialect of a body by its own evidence (manual/protocol.md "Dialects"), and the dialect
 requested by the call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proto.shapes.shape import Family

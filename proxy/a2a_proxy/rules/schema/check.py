@@ -1,8 +1,6 @@
 """Schema faults of a frame: selects the shape the payload must have and walks it, once for each
 frame."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

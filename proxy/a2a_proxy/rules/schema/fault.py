@@ -1,7 +1,5 @@
 """One schema fault of a payload."""
 
-from __future__ import annotations
-
 from enum import Enum, auto
 
 import msgspec

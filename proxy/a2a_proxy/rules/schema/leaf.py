@@ -1,8 +1,6 @@
 """Checks of values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5,
 5.6.1)."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from datetime import datetime

@@ -1,8 +1,6 @@
 """Timestamps of protobuf that no JSON text can represent. Such a payload has no JSON form that a
 shape could check."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Walk over a payload along its shapes that collects all schema faults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES

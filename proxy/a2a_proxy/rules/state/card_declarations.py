@@ -2,8 +2,6 @@
 the basis of other rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any

@@ -1,8 +1,6 @@
 """Push configurations in requests and answers, and the ones known to be active (A2A 1.0 sections
 3.1.7 to 3.1.10)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.rules.context import RuleContext

@@ -2,8 +2,6 @@
 whose configuration is not known yet (A2A 1.0 section 4.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple, TypedDict

@@ -6,8 +6,6 @@ then unknown, and its task is the one that the first answer names. Tasks are not
 agent here, because one agent may be reached at several addresses that no card connects.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TypedDict
 from urllib.parse import urlsplit

@@ -5,8 +5,6 @@ Every value is plain, so that the state can be saved and restored. A rule family
 state keeps it in `notes`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

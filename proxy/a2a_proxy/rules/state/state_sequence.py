@@ -6,8 +6,6 @@ first. A stream is therefore compared only with itself, and with other streams o
 came after their events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from zlib import crc32
 

@@ -1,7 +1,5 @@
 """The creator of a task, identified by the credentials of the call that created it."""
 
-from __future__ import annotations
-
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.state.records import TaskRecord

@@ -1,7 +1,5 @@
 """Changes of a task's state, and their legality (manual/protocol.md "State transitions")."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from a2a_proxy.model.event import TaskState

@@ -3,8 +3,6 @@
 Output of libraries goes to stderr, because stdout is for answers only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,8 +1,6 @@
 """Building of a mock agent from cassettes and the settings of a test, and its misses as texts for
 the user."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Judge a card with the rules: its request and response become the conversation that a recording
 would have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """The members of a card that have another form in 1.0, with that form (A2A 1.0 appendix A.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

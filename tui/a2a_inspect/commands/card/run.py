@@ -1,7 +1,5 @@
 """The card command: read a card, judge it, probe its interfaces, print the report."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import os

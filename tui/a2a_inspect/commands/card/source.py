@@ -1,7 +1,5 @@
 """The card to check: fetched from a URL, or read from a file or from standard input."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

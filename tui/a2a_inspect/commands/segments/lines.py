@@ -1,8 +1,6 @@
 """Conversations as text: contexts, tasks, turns, the content of each speaker, interruptions and
 hand-offs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_inspect.commands.segments.conversation_tree import (

@@ -1,8 +1,6 @@
 """Turns, interruptions and hand-offs by the frame where they begin, for outputs that print
 frames."""
 
-from __future__ import annotations
-
 from a2a_inspect.commands.segments.objects import handoff_object, interruption_object
 from a2a_inspect.data.agent_names import AgentNames
 from a2a_inspect.data.segment_words import handoff_words, interruption_words

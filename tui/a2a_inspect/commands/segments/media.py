@@ -1,8 +1,6 @@
 """Media parts as files: each object once, named by its content; the chunks of an artifact form one
 object."""
 
-from __future__ import annotations
-
 import hashlib
 import mimetypes
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Segments, turns, interruptions, hand-offs and tools as JSON with stable names: times in UTC,
 durations in ns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_inspect.commands.segments.conversation_tree import (

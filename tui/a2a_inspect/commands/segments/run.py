@@ -1,7 +1,5 @@
 """The segments command: select conversations and print them as text or JSON."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """p50, p95 and the maximum of each measure of a session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

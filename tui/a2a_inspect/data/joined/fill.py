@@ -3,8 +3,6 @@
 It ends with its parent and deletes the files that a killed parent left behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Creation of a joined recording in a folder of its own, and start of the process that fills it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """An exchange as it was at a moment, without later events. Pure."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec.structs import replace
 

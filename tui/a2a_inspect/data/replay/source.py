@@ -1,7 +1,5 @@
 """A source of a recording as it was at a moment, which can be moved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 

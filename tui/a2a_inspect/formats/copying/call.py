@@ -1,8 +1,6 @@
 """One recorded call with all data of its other forms. Reading it from a recording is the only I/O
 here."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

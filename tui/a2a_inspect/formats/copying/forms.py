@@ -1,7 +1,5 @@
 """The forms of a call or frame: their names and functions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 """JSON values as Python source: one line if they fit, else one member per line; unprintable
 characters are escaped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _MAX_LINE = 100

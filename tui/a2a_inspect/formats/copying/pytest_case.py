@@ -6,8 +6,6 @@ fixture of this package's pytest plug-in, which replays a cassette or records a 
 gRPC it also needs the messages of the SDK.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

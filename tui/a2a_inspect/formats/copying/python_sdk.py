@@ -1,8 +1,6 @@
 """A call as Python for the official SDK: a2a-sdk 1.x for the lines 1.0 and 1.1, a2a-sdk 0.3 for 0.3
 and 0.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered

@@ -1,8 +1,6 @@
 """A call as a shell command: `curl` for HTTP, `grpcurl` for gRPC. ASCII only, so that it cannot
 control a terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

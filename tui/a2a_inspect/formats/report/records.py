@@ -5,8 +5,6 @@ The page does not format numbers: all displayed words are created here, as the o
 them. Rows are lists because there are many; `page/data.js` names their members.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

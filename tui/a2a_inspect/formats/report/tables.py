@@ -5,8 +5,6 @@ array. Base64 has no characters with a meaning in HTML, so no text of a peer can
 Browsers do not run such an element and keep it as text until the page reads it.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import re

@@ -1,8 +1,6 @@
 """One conversation of the report: its exchanges, its rows with their frames, its findings, and its
 own record."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 

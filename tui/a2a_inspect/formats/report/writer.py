@@ -5,8 +5,6 @@ Only a few integers for each exchange of a session (`SessionLinks`, `CallTallies
 block of a table (`RecordTables`) accumulate.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

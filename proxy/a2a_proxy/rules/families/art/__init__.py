@@ -1,3 +1,1 @@
 """Artifacts."""
-
-from __future__ import annotations

@@ -1,8 +1,6 @@
 """Rules about artifacts sent in chunks, as successive updates of one stream (A2A 1.0 section
 4.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Severity

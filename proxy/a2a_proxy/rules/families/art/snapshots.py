@@ -1,8 +1,6 @@
 """Rules that compare the artifacts of a Task with the streamed updates (A2A 1.0 sections 4.1.7,
 4.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rules about access: required credentials and refusals (A2A 1.0 sections 3.3.2, 7.4, 13.1,
 13.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Binding, Severity

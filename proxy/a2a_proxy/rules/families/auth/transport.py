@@ -1,7 +1,5 @@
 """Rules about credentials in transit and inside messages (A2A 1.0 sections 7.1, 7.6.3, 13.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

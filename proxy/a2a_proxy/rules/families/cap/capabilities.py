@@ -1,8 +1,6 @@
 """Rules that compare the declared capabilities and media types with what agent and client do (A2A
 1.0 sections 3.1.1, 3.2.2, 3.3.4)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules about discovery and caching of agent cards (A2A 1.0 sections 8.2, 8.6.1)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Rules about the interfaces that a card declares and the client uses (A2A 1.0 sections 4.4.6, 5.8,
 8.3.1)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Rules about required members of a card and their consistency (A2A 1.0 sections 4.4.1, 4.4.5)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

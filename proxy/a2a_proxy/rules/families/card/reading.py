@@ -1,7 +1,5 @@
 """Access to the agent card in a frame."""
 
-from __future__ import annotations
-
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.state.card_declarations import Json
 

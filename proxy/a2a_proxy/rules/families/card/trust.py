@@ -1,8 +1,6 @@
 """Rules about secrets in a card, its signatures, and the extended card (A2A 1.0 sections 8.4.2,
 13.4, 14.3)."""
 
-from __future__ import annotations
-
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules about the format of an error (A2A 1.0 sections 9.5, 10.6, 11.6)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Rules about the code of an A2A error on each binding, the error required in a situation, and its
 consistency across bindings (A2A 1.0 sections 3.1, 3.3.2, 5.1, 5.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Binding, FrameKind, Severity

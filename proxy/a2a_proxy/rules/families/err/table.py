@@ -1,8 +1,6 @@
 """The error table (A2A 1.0 section 5.4): JSON-RPC code, gRPC status and HTTP status of each A2A
 error."""
 
-from __future__ import annotations
-
 import msgspec
 
 ERROR_DOMAIN = "a2a-protocol.org"

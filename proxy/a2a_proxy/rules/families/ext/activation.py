@@ -1,7 +1,5 @@
 """Rules about declaring, requesting and activating extensions (A2A 1.0 sections 3.3.4, 4.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Severity

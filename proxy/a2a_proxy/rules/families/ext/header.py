@@ -1,8 +1,6 @@
 """Rules about the names of extensions in headers, messages and artifacts (A2A 1.0 sections 3.2.6,
 4.6.2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

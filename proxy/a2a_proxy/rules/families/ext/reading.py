@@ -1,7 +1,5 @@
 """Extensions that are declared, requested, activated and used (A2A 1.0 section 4.6)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any

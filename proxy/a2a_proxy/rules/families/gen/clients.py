@@ -5,8 +5,6 @@ Answers to long polls are compared only with generations relayed before the requ
 not have known a change that was relayed later when it read the task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

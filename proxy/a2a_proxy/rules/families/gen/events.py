@@ -1,7 +1,5 @@
 """Rules about the generations of the events on a stream (A2A 1.1 draft section 3.2.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

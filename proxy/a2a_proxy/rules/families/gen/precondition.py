@@ -5,8 +5,6 @@ An accepted message is compared only with generations relayed before it: a highe
 while the agent works may result from this very message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Severity

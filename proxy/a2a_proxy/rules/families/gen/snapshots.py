@@ -1,8 +1,6 @@
 """Rules about the generations of Tasks (snapshots) and of one event on several streams (A2A 1.1
 draft section 3.2.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

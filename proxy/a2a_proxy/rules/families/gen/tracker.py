@@ -5,8 +5,6 @@ Rules call `generation_verdicts()`. The first call for a frame updates the track
 return the cached result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from a2a_proxy.model.values import Binding, EventKind

@@ -1,8 +1,6 @@
 """Rules about the text form of generations, and the code of TaskGenerationMismatchError on each
 binding (A2A 1.1 draft section 5.4; ProtoJSON; manual/protocol.md "JSON encoding")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

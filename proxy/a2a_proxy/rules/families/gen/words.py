@@ -1,8 +1,6 @@
 """Shared by the rules about generations: which frames they judge, where a generation is, and
 generations of requests."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rules about the header blocks of a gRPC call on HTTP/2 and about its end (A2A 1.0 section 10.1;
 manual/protocol.md "gRPC framing")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Severity

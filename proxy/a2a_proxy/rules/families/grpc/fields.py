@@ -1,8 +1,6 @@
 """Scan protobuf bytes for fields that parsers ignore silently (manual/protocol.md "Shared field
 numbers")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -1,8 +1,6 @@
 """Rules about the length-prefixed messages of a gRPC call, and about fields that protobuf parsers
 ignore silently (manual/protocol.md "gRPC framing", "Shared field numbers")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Dialect, FrameKind, Severity

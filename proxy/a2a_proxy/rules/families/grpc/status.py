@@ -1,7 +1,5 @@
 """Rules about the trailers and the status of a gRPC call (A2A 1.0 section 10.6)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

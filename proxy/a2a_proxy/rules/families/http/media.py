@@ -1,7 +1,5 @@
 """Rules about content types of A2A over HTTP (A2A 1.0 sections 9.1, 11.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

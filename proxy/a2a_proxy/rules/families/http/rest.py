@@ -1,8 +1,6 @@
 """Rules about request lines, query parameters and bodies of HTTP+JSON (A2A 1.0 sections 5.3, 11.3,
 11.5, 11.6)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,6 @@
 """Rules of HTTP itself (RFC 9110, RFC 9112), and about event streams as HTTP responses (A2A 1.0
 sections 9.4.2, 11.7; manual/protocol.md "Calls that wait")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,3 +1,1 @@
 """Ids of tasks, contexts, messages and tenants."""
-
-from __future__ import annotations

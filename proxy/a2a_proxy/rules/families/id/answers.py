@@ -1,8 +1,6 @@
 """Rules that compare the task and context ids of an answer with its request (A2A 1.0 section
 3.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

@@ -1,8 +1,6 @@
 """Rules that compare the task and context ids of a task's events (A2A 1.0 sections 3.1.2,
 3.4.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

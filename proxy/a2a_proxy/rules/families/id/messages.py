@@ -1,8 +1,6 @@
 """Rules about message ids (one id stands for one message) and the tenant of an interface (A2A 1.0
 sections 3.3.1, 4.1.4, 8.3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

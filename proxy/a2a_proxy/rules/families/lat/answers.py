@@ -4,8 +4,6 @@ and clients that reconnect too often.
 Slow answers are information: the user decides how slow is too slow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any

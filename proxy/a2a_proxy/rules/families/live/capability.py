@@ -1,7 +1,5 @@
 """Rules about whether a client may open a live stream (manual/protocol.md "Live rules")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Severity

@@ -1,8 +1,6 @@
 """Rules about further client messages and media frames on a live stream (manual/protocol.md "Live
 rules", "Fields of the live proposals")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

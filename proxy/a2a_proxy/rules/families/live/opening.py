@@ -1,8 +1,6 @@
 """Rules about the start of a live stream and about reconnecting to one (manual/protocol.md "Live
 rules")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proto import detect_live

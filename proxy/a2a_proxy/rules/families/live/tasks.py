@@ -1,8 +1,6 @@
 """Rules about one task on a live stream and several live streams of one task (manual/protocol.md
 "Live rules")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

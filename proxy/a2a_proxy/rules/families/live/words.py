@@ -1,7 +1,5 @@
 """Shared by the rules about live streams (manual/protocol.md "Live streams")."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from a2a_proxy.rules.context import RuleContext

@@ -1,7 +1,5 @@
 """Rules about the attempts to deliver one event to a webhook (A2A 1.0 section 4.3.3)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from functools import reduce

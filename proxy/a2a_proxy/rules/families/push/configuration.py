@@ -1,7 +1,5 @@
 """Rules about setting push configurations (A2A 1.0 sections 3.1.7, 13.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Severity

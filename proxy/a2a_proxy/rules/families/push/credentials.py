@@ -1,7 +1,5 @@
 """Rules about the credentials and the token of webhook deliveries (A2A 1.0 section 4.3.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Severity

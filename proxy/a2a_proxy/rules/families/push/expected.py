@@ -1,8 +1,6 @@
 """Rules about deliveries that nothing asked for, and missing deliveries (A2A 1.0 sections 3.1.10,
 4.3.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

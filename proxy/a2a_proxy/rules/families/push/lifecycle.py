@@ -1,7 +1,5 @@
 """Rules about push configurations from creation to deletion (A2A 1.0 sections 3.1.8 to 3.1.10)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rules about the body, order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3,
 13.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

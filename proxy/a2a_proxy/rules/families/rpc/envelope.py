@@ -1,8 +1,6 @@
 """Rules about the JSON text of requests and responses, and the members of the JSON-RPC envelope
 (A2A 1.0 section 9.3; JSON-RPC 2.0; RFC 8259)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules about JSON-RPC errors (A2A 1.0 section 9.5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

@@ -1,7 +1,5 @@
 """Frame decoding shared by the rules about JSON-RPC."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,8 +1,6 @@
 """Rules about JSON-RPC requests, and ids, which connect a response to its request (A2A 1.0 section
 9.3; JSON-RPC 2.0)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rule about the type of a result: whether it is the type that the called method returns (A2A 1.0
 section 9.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rules about members that are missing, empty, unknown or misspelled (A2A 1.0 sections 5.5,
 5.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from a2a_proxy.model.values import Severity

@@ -1,7 +1,5 @@
 """Rules about values that their members do not allow (A2A 1.0 sections 5.5, 5.6.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from a2a_proxy.model.values import Severity

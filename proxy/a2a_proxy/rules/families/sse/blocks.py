@@ -4,8 +4,6 @@ format").
 The value of each data line is replaced by U+0000; a real U+0000 is stored as U+2400.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,8 +1,6 @@
 """Rules about the events of a stream, and the stream as a whole (A2A 1.0 sections 9.4.2, 11.7;
 manual/protocol.md "A2A in event streams")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rules about the lines of an event stream (manual/protocol.md "Event stream format"; HTML
 standard, section 9.2.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, FrameKind, Severity

@@ -1,3 +1,1 @@
 """Task state machine."""
-
-from __future__ import annotations

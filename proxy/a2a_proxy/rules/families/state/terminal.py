@@ -1,8 +1,6 @@
 """Rules about tasks in a terminal state, which must not change any more (A2A 1.0 section 3.1.1,
 topic "Task Immutability")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

@@ -1,8 +1,6 @@
 """Rules about successive status updates, content that a task shows twice, and the effect of a
 cancellation (A2A 1.0 sections 3.1.5, 3.4.3, 3.5.2, 3.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from zlib import crc32
 

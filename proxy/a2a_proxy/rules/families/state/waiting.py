@@ -1,8 +1,6 @@
 """Rules about states in which a task waits, and about going back to SUBMITTED (A2A 1.0 sections
 3.4.3, 7.6.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

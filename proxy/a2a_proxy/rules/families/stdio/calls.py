@@ -1,8 +1,6 @@
 """Rules about matching responses to calls, the end of a call, and the life of the agent's process
 (manual/protocol.md "Stdio", "Stdio streams")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Frame, FrameKind, Severity

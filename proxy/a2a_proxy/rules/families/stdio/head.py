@@ -1,8 +1,6 @@
 """Rules about the bytes on the pipe: header blocks, framed JSON-RPC messages, and nothing else
 (manual/protocol.md "Stdio", "Stdio framing")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.values import FrameKind, Severity

@@ -1,7 +1,5 @@
 """Frame decoding and notes shared by the rules about stdio."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rules about the end of a stream (A2A 1.0 sections 3.1.2, 3.1.6, 3.5.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

@@ -1,7 +1,5 @@
 """The course of a stream around its end, as a table (manual/protocol.md "The end of a stream")."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from a2a_proxy.model.transitions import TransitionTable

@@ -8,8 +8,6 @@ second stream's snapshot that reaches a slow client late, and an event with the 
 another one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from a2a_proxy.model.event import TaskState

@@ -1,8 +1,6 @@
 """Rules about the kinds of events on a stream and their order (A2A 1.0 sections 3.1.2, 3.1.6,
 11.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

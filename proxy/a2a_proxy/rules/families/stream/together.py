@@ -1,7 +1,5 @@
 """Rules that compare several streams of one task (A2A 1.0 section 3.5.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState

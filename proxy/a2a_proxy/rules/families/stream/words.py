@@ -1,7 +1,5 @@
 """Operations, event names and state names shared by the rules about streams."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from a2a_proxy.model.values import Frame

@@ -1,8 +1,6 @@
 """Rules about requests for tasks: tasks that are not found or polled too often, and the length of
 the history in an answer (A2A 1.0 section 3.2.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules about ListTasks (A2A 1.0 section 3.1.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Numbers in requests, as JSON or as text of a query."""
 
-from __future__ import annotations
-
 
 def parse_integer(value: object) -> int | None:
     """Return an integer, also if it is written as text; None for any other value."""

@@ -1,7 +1,5 @@
 """Rules about the agent's handling of the version, and the dialect of its answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.values import Actor, Binding, Severity

@@ -1,7 +1,5 @@
 """Rules about the version that a client sends (A2A 1.0 sections 3.6.1, 3.6.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern

@@ -1,7 +1,5 @@
 """Versions as numbers, and the versions that a card declares."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ and 0.3 in the protobuf form that REST carries (manual/protocol.md "Fields of 1.
 Objects are typed `Any`, because their types are made at run time from the shapes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cached_property

@@ -4,8 +4,6 @@ The fast checks of JSON and protobuf accept no other members, because a rule may
 say about them. Types and alternatives come from the shapes.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct

@@ -3,8 +3,6 @@
 Messages are typed `Any`, because their classes are created at run time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

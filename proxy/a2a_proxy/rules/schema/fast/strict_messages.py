@@ -5,8 +5,6 @@ have no unspecified value, messages have one text part, and rare fields are omit
 keeps omitted fields as unknown fields.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -6,8 +6,6 @@ no network access, whatever the recording contains. Script and style are split i
 maintainers.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
