@@ -4,6 +4,7 @@ unambiguous."""
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -183,6 +184,22 @@ def test_a_bare_line_feed_in_a_head_is_not_understood(end: bytes) -> None:
         parse_request_head(b"GET / HTTP/1.1" + end)
     with pytest.raises(Http1Error, match="bare LF"):
         parse_response_head(b"HTTP/1.1 200 OK" + end, to_head=False)
+
+
+@pytest.mark.parametrize("cuts", [(), (5,), (len(b"GET /status"),)])
+def test_a_bare_line_feed_is_refused_before_the_head_ends(cuts: tuple[int, ...]) -> None:
+    """A peer may wait for an answer to the line: it must not wait for the end of a head."""
+    with pytest.raises(Http1Error, match="a bare LF in a head"):
+        ends(b"GET /status\n", 0, cuts)
+
+
+def test_many_heads_are_found_in_linear_time() -> None:
+    """Each head must not be searched for in all that follows."""
+    data = b"GET / HTTP/1.1\n\n" * 32_000
+    scanner, at, began = HeadScanner(MAX_HEAD_BYTES), 0, time.process_time()
+    while at < len(data):
+        _, at = scanner.scan(data, at)
+    assert time.process_time() - began < 1
 
 
 def fields(*lines: str) -> bytes:

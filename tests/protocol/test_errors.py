@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from typing import Any
 
 import pytest
@@ -192,6 +193,10 @@ def test_a_generation_mismatch_has_expected_and_actual_numbers(said: object, tol
             "failed (One failed, $.role: cannot be read, $.role: is due)",
         ),
         (
+            {"title": "failed", "errors": {"name": "is due", "message": "is too long"}},
+            "failed (name: is due, message: is too long)",
+        ),
+        (
             [{"message": "failed"}, "R", 7, None, {"x": "y"}, {"field": 1, "description": 2}],
             "failed",
         ),
@@ -213,14 +218,26 @@ def test_details_without_a_message_are_the_message() -> None:
 
 def test_remarks_of_details_are_bounded() -> None:
     """Three remarks of 80 characters, however many, long or deep the details are."""
-    deep: object = "deepest"
-    for _ in range(900):
-        deep = {"error": deep}
+    for wrap in (lambda inner: {"error": inner}, lambda inner: [inner]):
+        deep: object = "deepest"
+        for _ in range(100_000):
+            deep = wrap(deep)
+        assert message_with_details("", "failed", deep) == "failed"
     many = [{"msg": f"{number}" * 100} for number in range(100_000)]
-    assert message_with_details("", "failed", deep) == "failed"
     assert len(message_with_details("", "failed", many)) == len("failed ()") + 3 * 80 + 2 * len(
         ", "
     )
+
+
+def test_details_that_the_message_contains_take_linear_time() -> None:
+    """Each of a million texts would be searched for in a message of the same size."""
+    texts = [f"{number:08x}" for number in range(20_000)]
+    nested = [texts[at : at + 20] for at in range(0, len(texts), 20)]
+    details = [nested[at : at + 20] for at in range(0, len(nested), 20)]
+    message = "." * 1_000_000 + "".join(texts)
+    began = time.process_time()
+    message_with_details("", message, details)
+    assert time.process_time() - began < 1
 
 
 def test_details_in_trailers() -> None:

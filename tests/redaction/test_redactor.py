@@ -30,6 +30,7 @@ from a2a_proxy.model.values import (
     Task,
 )
 from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Direction, TlsFacts
+from a2a_proxy.protocol.errors import error_line, message_with_details
 from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member
@@ -1043,3 +1044,35 @@ def test_the_scheme_of_a_credential_stays() -> None:
         Redactor(KEY).redact_text("Bearer abcDEF123456, sent")
         == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"
     )
+
+
+LONG = "q7Zr2kLmX9vB4nT8wYc3" * 5
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        [{"metadata": {"hint": f"the given credential was {LONG}"}}],
+        {"errors": {"client_secret": "s3cr3t phrase", "pin": "123456"}},
+        [{"metadata": {"user.password": "s3cr3t phrase"}}],
+        {"fieldViolations": [{"field": "login.pin", "description": "123456 is taken"}]},
+        "x" * 140 + LONG,
+    ],
+    ids=["known and cut", "by their names", "a path", "a violation", "cut at the end"],
+)
+def test_the_details_in_the_line_of_an_error(details: object) -> None:
+    """What is redacted in the payload is not in the line of the error either: neither the beginning
+    of a known secret, nor the value of a member with the name of a secret."""
+    redactor = Redactor(KEY)
+    redactor.redact_exchange(
+        exchange(request_headers=((b"authorization", b"Bearer " + LONG.encode()),))
+    )
+    line = error_line("", -32000, message_with_details("", "bad", details))
+    done = redactor.redact_exchange(exchange(error=line)).error
+    assert not any(secret in done for secret in (LONG[:8], "s3cr3t", "phrase", "123456")), done
+    assert redactor.redact_exchange(exchange(error=done)).error == done
+
+
+def test_a_harmless_line_of_an_error_stays() -> None:
+    line = "INVALID_PARAMS -32602: bad (message.parts: is due, retry after 2s)"
+    assert Redactor(KEY).redact_exchange(exchange(error=line)).error == line

@@ -32,6 +32,7 @@ _REQUEST = re.compile(
 _RESPONSE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9][0-9])(?: [^\r\n\0]*)?\r\n" + _FIELD_LINES)
 _FIELD_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _SIZE_LINE = re.compile(rb"[0-9A-Fa-f]{1,15}[ \t]*(?:;[^\r\n\0]*)?\r\n")
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 _MAX_SIZE_DIGITS = 15
@@ -140,11 +141,8 @@ def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
 def _find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
     """Return the offset after the first empty line at or after `start`, or -1 if there is none
     yet."""
-    crlf = buffer.find(b"\n\r\n", start)
-    bare = buffer.find(b"\n\n", start) if crlf < 0 else buffer.find(b"\n\n", start, crlf + 1)
-    if bare >= 0:
-        return bare + 2
-    return crlf + 3 if crlf >= 0 else -1
+    found = _EMPTY_LINE.search(buffer, start)
+    return found.end() if found is not None else -1
 
 
 class HeadScanner(State):
@@ -380,7 +378,11 @@ class Http1Scanner:
         return (MessagePart.BODY_END if done else MessagePart.BODY), end
 
     def _next_head(self, data: bytes, start: int) -> tuple[MessagePart, int]:
+        before = len(self._heads.held)
         self.head, end = self._heads.scan(data, start)
+        # A peer that waits for an answer to such a line must not wait for the end of a head.
+        if not self.head and _BARE_LF.search(self._heads.held, before):
+            raise Http1Error("a bare LF in a head")
         return (MessagePart.HEAD_END if self.head else MessagePart.HEAD), end
 
     def _next_chunked(self, data: bytes, start: int) -> tuple[MessagePart, int]:

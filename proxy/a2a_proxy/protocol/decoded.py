@@ -47,9 +47,9 @@ def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
 
 def _read_trailer(name: str, text: str) -> Any:
     """Return a trailer's value as text, but the details of an error as the object that they are."""
-    if name.lower() != "grpc-status-details-bin":
+    if name.lower() != "grpc-status-details-bin" or not text:
         return text
     try:
         return read_status(decode_binary_value(text.encode("latin-1")))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

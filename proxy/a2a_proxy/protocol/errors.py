@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import unquote_to_bytes
 
 from a2a_proto import read_status
@@ -68,7 +68,7 @@ GRPC_STATUS_NAMES = (
 
 GENERATION_MISMATCH = "TASK_GENERATION_MISMATCH"
 
-_MAX_REMARKS, _MAX_DETAILS, _MAX_DEPTH, _MAX_TEXT = 3, 20, 5, 16384
+_MAX_REMARKS, _MAX_EXAMINED, _MAX_DETAILS, _MAX_DEPTH, _MAX_TEXT = 3, 100, 10, 8, 16384
 _TEXT_MEMBERS = (
     *("description", "message", "msg", "detail", "details", "reason", "title"),
     *("error_description", "error"),
@@ -79,7 +79,7 @@ _PLACE_MEMBERS = ("field", "loc", "path", "pointer", "subject", "resourceName", 
 """Members that name what a detail is about."""
 _DETAIL_MEMBERS = (
     *("error", "detail", "details", "data", "errors", "issues"),
-    *("fieldViolations", "violations", "invalid-params"),
+    *("fieldViolations", "violations", "invalid-params", "metadata"),
 )
 """Members with further details."""
 _TEXTS_BY_PLACE = ("errors", "metadata")
@@ -116,9 +116,10 @@ def _generation_remarks(details: object) -> Iterator[str]:
 def _new_remarks(reason: str, message: str, details: object) -> Iterator[str]:
     """Yield the remarks of the details that neither the reason nor the message says."""
     seen = {reason, ""}
-    for place, paragraph in _find_remarks(details):
+    known = message[:_MAX_TEXT]
+    for place, paragraph in islice(_find_remarks(details), _MAX_EXAMINED):
         text = _main_line(paragraph)
-        if text not in seen and text not in message:
+        if text not in seen and text not in known:
             seen.add(text)
             yield to_one_line(f"{place}: {text}" if place else text, 80)
 
@@ -135,10 +136,12 @@ def _find_remarks(value: object, place: str = "", depth: int = 0) -> Iterator[tu
     in a list of them."""
     if isinstance(value, str):
         yield place, value
+    elif depth >= _MAX_DEPTH:
+        return
     elif isinstance(value, list):
         for each in value[:_MAX_DETAILS]:
-            yield from _find_remarks(each, place, depth)
-    elif isinstance(value, dict) and depth < _MAX_DEPTH:
+            yield from _find_remarks(each, place, depth + 1)
+    elif isinstance(value, dict):
         texts = (value.get(name) for name in _TEXT_MEMBERS)
         yield (
             _place_of(value) or place,
@@ -148,14 +151,17 @@ def _find_remarks(value: object, place: str = "", depth: int = 0) -> Iterator[tu
             yield "", f"retry after {delay}"
         for name in _DETAIL_MEMBERS:
             inner = value.get(name)
-            if isinstance(inner, list | dict):
+            if name in _TEXTS_BY_PLACE and _has_texts_by_place(inner):
+                for key, each in islice(inner.items(), _MAX_DETAILS):
+                    yield from _find_remarks(each, key, depth + 1)
+            elif isinstance(inner, list | dict):
                 yield from _find_remarks(inner, depth=depth + 1)
-        for name in _TEXTS_BY_PLACE:
-            inner = value.get(name)
-            if isinstance(inner, dict):
-                for key in list(inner)[:_MAX_DETAILS]:
-                    if isinstance(inner[key], str | list):
-                        yield from _find_remarks(inner[key], key, depth + 1)
+
+
+def _has_texts_by_place(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and all(
+        isinstance(each, str | list) for each in islice(value.values(), _MAX_DETAILS)
+    )
 
 
 def _place_of(detail: dict[str, Any]) -> str:

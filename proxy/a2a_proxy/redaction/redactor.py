@@ -6,6 +6,7 @@ lists the replaced places. If redaction itself fails, the payload is dropped and
 A secret from a known place is replaced wherever it occurs afterwards.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import repeat
@@ -30,6 +31,7 @@ from a2a_proxy.model.values import (
 from a2a_proxy.model.wire import CertificateFacts, ClientProcess, Headers, TlsFacts
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, find_only_chunk, texts_of_frame
 from a2a_proxy.redaction import payload
+from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.policy_scrubber import PolicyScrubber
@@ -53,6 +55,9 @@ exchanges, which repeat the ids of their frames."""
 _PROCESS_TEXTS: Final = ("name",)
 _TLS_TEXTS: Final = ("server_name",)
 _MANY: Final = 64
+_ELLIPSIS: Final = "…".encode()
+_REMARK: Final = re.compile(rb"(?:\(|, )([^,]{1,80}?): ")
+"""The beginning of a remark in the line of an error, with the place that it names."""
 _SIDES: Final = (
     ("request_headers", "header"),
     ("response_headers", "response-header"),
@@ -341,6 +346,9 @@ class Redactor:
         try:
             request, response = self._redact_heads(exchange)
             changes: dict[str, Any] = self._texts_of(exchange, redacted_names(Exchange))
+            line = changes.get("error", exchange.error)
+            if line and (safe := self._redact_error(line)) != line:
+                changes["error"] = safe
             paths = list(changes)
             trailers = self._redact_headers(exchange.trailers) if exchange.trailers else ()
             for (side, word), clean in zip(_SIDES, (request, response, trailers), strict=True):
@@ -372,6 +380,20 @@ class Redactor:
                 error=_FAILED,
                 card_signatures=(),
             )
+
+    def _redact_error(self, line: str) -> str:
+        """Redact the line of an error: its texts may be cut, and a remark in brackets may have the
+        name of a member that is redacted in the payload."""
+        data = line.encode("utf-8", "surrogatepass")
+        for found in _REMARK.finditer(data):
+            name = found[1].rpartition(b".")[2].decode("utf-8", "replace")
+            rest = data[found.end() :].removesuffix(b")")
+            if self._scrub.names_secret(name) and not is_label(rest):
+                data = data[: found.end()] + self._scrub.make_label(rest) + b")"
+                break
+        *cut, end = data.split(_ELLIPSIS)
+        pieces = [self._scrub.redact_text(piece, cut=True) for piece in cut]
+        return _ELLIPSIS.join([*pieces, end]).decode("utf-8", "surrogatepass")
 
     def _redact_signature(self, signature: CardSignature) -> CardSignature:
         """Return the signature without secrets in the texts that the agent chose."""

@@ -308,7 +308,40 @@ def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], su
         (
             [chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", **END)],
             Severity.WARNING,
-            "updates (no `append`): of 22 bytes of text the client keeps the last 5",
+            (
+                ": 17 bytes of text by 5, and no more follow; if they continue the text, "
+                "the client loses what came before"
+            ),
+        ),
+        (  # the whole text again, without the white space at its end
+            [
+                chunk("It rains "),
+                chunk("in Oslo.  ", append=True),
+                chunk("It rains in Oslo.", **END),
+            ],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+        (  # a file in the place of the text
+            [
+                chunk("It rains "),
+                chunk("in Oslo ", append=True),
+                {
+                    "artifactUpdate": chunk(**END)["artifactUpdate"]
+                    | {"artifact": {"artifactId": "a1", "parts": [{"text": "a"}, {"raw": "aGk="}]}}
+                },
+            ],
+            Severity.INFO,
+            "(no `append`)",
+        ),
+        (  # a secret was replaced in it, so that its length is not known
+            [
+                chunk("It rains in Oslo, and in Bergen, and in Stavanger too, all of the year, "),
+                chunk("as always ", append=True),
+                chunk("ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5", **END),
+            ],
+            Severity.INFO,
+            "(no `append`)",
         ),
         (  # the whole text again
             [chunk("It "), chunk("rains", append=True), chunk("It rains today", **END)],

@@ -167,9 +167,8 @@ MINE = send(taskId="mine-1")
         rpc("SendStreamingMessage", MINE, error=rpc_error(-32001, "TASK_NOT_FOUND")),
         rest("POST", "/message:send", MINE, GONE, status=404),
         grpc("SendMessage", MINE, status=5, details=[error_info("TASK_NOT_FOUND")]),
-        grpc("SendStreamingMessage", MINE, status=5, text="no task"),
     ],
-    ids=["jsonrpc", "jsonrpc stream", "rest", "grpc", "grpc without details"],
+    ids=["jsonrpc", "jsonrpc stream", "rest", "grpc"],
 )
 def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
     """Never certain: the task may be older than the recording."""
@@ -181,11 +180,21 @@ def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
     [
         rpc("SendMessage", send(), error=rpc_error(-32001, "TASK_NOT_FOUND")),
         rpc("SendMessage", MINE, error=rpc_error(-32602, "INVALID_PARAMS")),
-        rest("POST", "/message:send", MINE, status=404),
+        rest("POST", "/message:send", MINE, {"detail": "Not Found"}, status=404),
+        grpc("SendMessage", MINE, status=5, text="no such tenant"),
+        rpc("SendMessage", send(contextId="c9"), error=rpc_error(-32001, "TASK_NOT_FOUND")),
         made(None) + rpc("SendMessage", send(taskId="t1"), error=rpc_error(-32001, ""), id=2),
         rpc("GetTask", {"id": "mine-1"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
     ],
-    ids=["no task named", "another error", "an error page", "a known task", "no message"],
+    ids=[
+        "no task named",
+        "another error",
+        "a path that is not served",
+        "gRPC without a name",
+        "a context named",
+        "a known task",
+        "no message",
+    ],
 )
 def test_other_refusals_are_not_the_unknown_task_of_a_message(script: Script) -> None:
     assert told(script, "013") == []

@@ -270,9 +270,10 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
     try:
         if frame.schema == TRAILERS:
             fields = readable_payload(frame, exchange)
-            lines = [f"{name}: {json_text(value)}" for name, value in fields]
-            return [make_visible(line) for field in lines for line in field.split("\n")]
-        lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
+            text_lines = "\n".join(f"{name}: {json_text(value)}" for name, value in fields)
+            lines = list(map(make_visible, text_lines.split("\n")))
+        else:
+            lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
     except (ValueError, TypeError, RecursionError):
         return ["(this payload cannot be decoded; the tab Raw has its bytes)"]
     if len(lines) > _MAX_LINES:

@@ -35,7 +35,7 @@ _IDS = {
 IDENTIFIERS = frozenset({"id", *_IDS})
 AMBIGUOUS = frozenset({"id", "url", "token"})
 """Members whose meaning depends on the object that contains them."""
-_TIMES = timestamp_members() | {"createdAt", "createdTime", "lastModified"}
+_TIMES = timestamp_members() | {"lastUpdatedAfter", "createdAt", "createdTime", "lastModified"}
 _SECRETS = frozenset(
     {
         "token",

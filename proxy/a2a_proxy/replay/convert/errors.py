@@ -220,7 +220,7 @@ def parse_grpc_error(trailers: Headers) -> ReplayError:
     if coded:
         try:
             details = read_status(decode_binary_value(coded)).get("details", [])
-        except ValueError:  # malformed bytes: the details are unknown
+        except (ValueError, RecursionError):  # malformed bytes: the details are unknown
             details = []
     reason = outcome.reason
     text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode(

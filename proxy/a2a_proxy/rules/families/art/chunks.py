@@ -168,9 +168,10 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def artifact_replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that this stream has already
-    sent, so it replaces that artifact. This is allowed, and reported as information, unless it is
-    the `lastChunk` and has less text than the chunks that were appended before, which is then lost.
-    An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
+    sent, so it replaces that artifact. This is allowed, and reported as information; as a warning
+    (low confidence) if it is the `lastChunk` and has at least a fifth less text than the chunks
+    that were appended before. An exact repetition of the bytes is reported as A2A-STREAM-020
+    instead.
 
     Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must
     set `append` on a chunk that continues the artifact.
@@ -183,23 +184,34 @@ def artifact_replaced(context: RuleContext) -> Iterator[RuleFinding]:
         )
         kept = _find_shorter_end(context, found)
         if kept is not None:
-            told += f": of {found.length + kept} bytes of text the client keeps the last {kept}"
+            told += (
+                f": {found.length} bytes of text by {kept}, and no more follow; if they continue "
+                f"the text, the client loses what came before"
+            )
         yield RuleFinding(
             summary=told,
             path=_member_path(context, "artifact.artifactId"),
             value=context.frame.artifact_id,
             severity=Severity.INFO if kept is None else None,
+            is_sure=kept is None,
         )
 
 
 def _find_shorter_end(context: RuleContext, before: KnownArtifact) -> int | None:
-    """Return the bytes of text in the last chunk of an artifact, if it replaces more text that was
-    appended chunk by chunk; None otherwise."""
-    if not (context.frame.last_chunk and before.appends and before.is_fully_recorded):
+    """Return the bytes of text in the last chunk of an artifact, if it replaces clearly more text
+    that was appended chunk by chunk; None otherwise. The whole text again, without white space at
+    its end, is not less."""
+    frame = context.frame
+    if (
+        not (frame.last_chunk and before.appends and before.is_fully_recorded)
+        or frame.truncated
+        or frame.redacted
+    ):
         return None
-    chunks = chunks_of_frame(context.frame)
+    chunks = chunks_of_frame(frame)
     content = add_parts(NO_PARTS, chunks[0].pieces) if chunks else NO_PARTS
-    return content.length if 0 < content.length < before.length else None
+    is_text = content.length and not (content.byte_count or content.other_parts)
+    return content.length if is_text and content.length * 5 <= before.length * 4 else None
 
 
 @rule(

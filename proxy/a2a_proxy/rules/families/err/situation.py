@@ -46,7 +46,7 @@ def _error_name(context: RuleContext) -> str:
     return ""
 
 
-def _is_unknown_task(context: RuleContext) -> bool:
+def is_unknown_task(context: RuleContext) -> bool:
     """Whether the call names a task that this agent, recorded from its first task on, never
     mentioned."""
     request_snapshot = context.record.request_snapshot
@@ -108,7 +108,7 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
                 yield RuleFinding(
                     summary=summary, value=kind, severity=Severity.WARNING if lenient else None
                 )
-    elif _is_unknown_task(context) and kind == "INTERNAL_ERROR":
+    elif is_unknown_task(context) and kind == "INTERNAL_ERROR":
         summary = (
             f"{context.operation} of an unknown task failed with {kind}, expected TASK_NOT_FOUND"
         )

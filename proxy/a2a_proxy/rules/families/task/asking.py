@@ -14,6 +14,7 @@ from a2a_proxy.rules.examples.conversation import STARTED_CALL, rpc, rpc_error, 
 from a2a_proxy.rules.examples.objects import message, reply, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.facts.credentials import principal_digest
+from a2a_proxy.rules.families.err.situation import is_unknown_task
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.run.request_flags import HISTORY_TAG
 from a2a_proxy.rules.state.records import ACTIVE
@@ -67,11 +68,20 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         or context.operation not in _TASK_ID_OPERATIONS
     ):
         return
-    known = context.session.task_record(context.record.agent, request_snapshot.task_id)
+    failure, known = (
+        context.failure,
+        context.session.task_record(context.record.agent, request_snapshot.task_id),
+    )
     born = known is not None and known.created_by != 0
     if known is not None and born and owner_of(known) != principal_digest(context.exchange):
         return
-    if _is_not_found(context):
+    by_status = {
+        Binding.GRPC: failure.code == 5,
+        Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
+    }
+    if failure.name == "TASK_NOT_FOUND" or (
+        not failure.name and by_status.get(context.binding, False)
+    ):
         yield RuleFinding(
             summary=f"task {request_snapshot.task_id} is not found, although the agent returned it "
             f"before",
@@ -95,30 +105,20 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def message_to_unknown_task(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has not sent in this recording, and the agent
-    answers TaskNotFoundError. Low confidence: the task may be older than the recording, and the
-    agent may have forgotten it.
+    answers TaskNotFoundError. Low confidence: the task may be older than the recording. Not
+    reported for a REST or gRPC error without that name, which a wrong path or tenant gives too.
 
     The message is lost. Only agents create task ids: the client must send the first message of a
     task without `taskId`, and continue with the id that the agent returns.
     """
     asked = context.record.request_snapshot
-    if asked is not None and not asked.is_task_known and _is_not_found(context):
+    if asked is not None and context.failure.name == "TASK_NOT_FOUND" and is_unknown_task(context):
         told = f"the client names task {asked.task_id}, which no answer of this recording has shown"
         yield RuleFinding(
             summary=f"{told}; a message that begins a task has no taskId",
             value=asked.task_id,
             is_sure=False,
         )
-
-
-def _is_not_found(context: RuleContext) -> bool:
-    """Whether the error is TaskNotFoundError, by its name, or by its status where it has none."""
-    by_status = {
-        Binding.GRPC: context.failure.code == 5,
-        Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
-    }
-    name = context.failure.name
-    return name == "TASK_NOT_FOUND" or (not name and by_status.get(context.binding, False))
 
 
 def _is_agent_error(context: RuleContext) -> bool:
