@@ -310,7 +310,7 @@ def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], su
             Severity.WARNING,
             (
                 ": 17 bytes of text by 5, and no more follow; if they continue the text, "
-                "the client loses what came before"
+                "the client loses the earlier text"
             ),
         ),
         (  # the whole text again, without the white space at its end

@@ -186,7 +186,7 @@ def artifact_replaced(context: RuleContext) -> Iterator[RuleFinding]:
         if kept is not None:
             told += (
                 f": {found.length} bytes of text by {kept}, and no more follow; if they continue "
-                f"the text, the client loses what came before"
+                f"the text, the client loses the earlier text"
             )
         yield RuleFinding(
             summary=told,
