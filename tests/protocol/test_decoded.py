@@ -42,8 +42,8 @@ def read_trailers(value: bytes) -> object:
 @pytest.mark.parametrize("form", ["base64", "raw"])
 def test_the_details_of_an_error_are_an_object(form: str) -> None:
     detail = from_dict("rpc", "RetryInfo", {"retryDelay": "2s"})
-    status = message_class("rpc", "Status")(code=3)
-    status.details.add(  # type: ignore[attr-defined]
+    status: Any = message_class("rpc", "Status")(code=3)
+    status.details.add(
         type_url="type.googleapis.com/google.rpc.RetryInfo", value=detail.SerializeToString()
     )
     data = status.SerializeToString()

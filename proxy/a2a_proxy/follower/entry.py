@@ -60,17 +60,17 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], None
     elif isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # a reader may wait for each line
 
-    def tell(status: Status) -> None:
+    def report(status: Status) -> None:
         os.write(typed.status, encode(status) + b"\n")
 
     aim = FollowTarget(typed.recording, typed.session, typed.follow)
     outcome: Status = FollowerDone()
     try:
-        follow(FollowerJob(typed.given, aim, CheckpointFile(typed.checkpoint), log, tell))
+        follow(FollowerJob(typed.given, aim, CheckpointFile(typed.checkpoint), log, report))
     except UserError as wrong:
         outcome = FollowerFailed(wrong.message, wrong.hint)
     sys.stdout.flush()
-    tell(outcome)
+    report(outcome)
     return int(isinstance(outcome, FollowerFailed))
 
 

@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from a2a_proto import read_status
 from a2a_proxy.model.values import Exchange, Frame
-from a2a_proxy.protocol.errors import decode_binary_value
+from a2a_proxy.protocol.errors import read_details
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
 from a2a_proxy.protocol.schema import TRAILERS
@@ -47,9 +46,5 @@ def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
 
 def _read_trailer(name: str, text: str) -> Any:
     """Return a trailer's value as text, but the details of an error as the object that they are."""
-    if name.lower() != "grpc-status-details-bin" or not text:
-        return text
-    try:
-        return read_status(decode_binary_value(text.encode("latin-1")))
-    except (ValueError, RecursionError):
-        return text
+    is_details = name.lower() == "grpc-status-details-bin"
+    return read_details(text.encode("latin-1")) or text if is_details else text

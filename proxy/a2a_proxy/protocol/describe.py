@@ -14,7 +14,7 @@ from a2a_proxy.protocol.errors import (
     GrpcOutcome,
     error_line,
     message_with_details,
-    parse_rest_error,
+    read_rest_error,
     rpc_reason,
 )
 from a2a_proxy.protocol.event import decode_payload, normalise_event
@@ -245,8 +245,7 @@ def _describe_error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
             reason, _text_or_empty(error.get("message")), error.get("data")
         )
         return f"error {error_line(reason, frame.error_code, message)}"
-    reason, message = parse_rest_error(value)
-    message = message_with_details(reason, message, value)
+    reason, message = read_rest_error(value)
     text = payload[:_MAX_QUOTE].decode("utf-8", "replace") if frame.schema == TEXT else ""
     return f"error {error_line(reason, frame.error_code or '', message or text)}"
 

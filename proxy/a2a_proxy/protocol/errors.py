@@ -233,6 +233,13 @@ def parse_rest_error(body: object) -> tuple[str, str]:
     )
 
 
+def read_rest_error(body: object) -> tuple[str, str]:
+    """Return reason and message of a REST error like `parse_rest_error`, the message with what the
+    details add."""
+    reason, message = parse_rest_error(body)
+    return reason, message_with_details(reason, message, body)
+
+
 def _str_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
@@ -259,7 +266,8 @@ class GrpcOutcome:
         )
         self.reason = ""
         if self.status > 0:
-            details = _read_details(header_value(headers, b"grpc-status-details-bin"))
+            found = read_details(header_value(headers, b"grpc-status-details-bin")) or {}
+            details = found.get("details", [])
             self.reason = reason_of(details)
             self.message = message_with_details(self.reason, self.message, details)
 
@@ -276,13 +284,13 @@ class GrpcOutcome:
         return error_line(self.reason, name, self.message)
 
 
-def _read_details(value: bytes) -> list[dict[str, Any]]:
-    """Return the details in a `grpc-status-details-bin` value; empty if it cannot be read."""
+def read_details(value: bytes) -> dict[str, Any] | None:
+    """Return the google.rpc.Status in a `grpc-status-details-bin` value as ProtoJSON; None if the
+    value is empty or cannot be read."""
     try:
-        details: list[dict[str, Any]] = read_status(decode_binary_value(value)).get("details", [])
+        return read_status(decode_binary_value(value)) if value else None
     except Exception:  # hostile bytes: the details are then unknown
-        return []
-    return details
+        return None
 
 
 def decode_binary_value(value: bytes) -> bytes:

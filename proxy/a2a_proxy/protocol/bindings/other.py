@@ -18,12 +18,7 @@ from a2a_proxy.protocol.call import (
     SpanPiece,
     make_detail,
 )
-from a2a_proxy.protocol.errors import (
-    error_line,
-    header_value,
-    message_with_details,
-    parse_rest_error,
-)
+from a2a_proxy.protocol.errors import error_line, header_value, read_rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -166,8 +161,7 @@ def _error_message(status: int, body: ByteSpan, schema: str) -> str:
         value = msgspec.json.decode(body.data)
     except UNREADABLE_ERRORS:
         return http_error_line(status)
-    reason, message = parse_rest_error(value)
-    message = message_with_details(reason, message, value)
+    reason, message = read_rest_error(value)
     if not (reason or message):
         return http_error_line(status)
     return error_line(f"HTTP {status}", reason, message)

@@ -9,8 +9,7 @@ from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generati
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     error_line,
-    message_with_details,
-    parse_rest_error,
+    read_rest_error,
 )
 from a2a_proxy.protocol.json_shapes import (
     UNREADABLE_ERRORS,
@@ -197,10 +196,7 @@ def _emit_error(
 ) -> None:
     exchange = call.exchange
     value = _decode_untyped(body.data) if body.size else None
-    reason, message = parse_rest_error(value)
-    if value is None and not body.size:
-        reason, message = "", ""
-    message = message_with_details(reason, message, value)
+    reason, message = read_rest_error(value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
     line = (

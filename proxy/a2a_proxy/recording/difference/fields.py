@@ -35,7 +35,8 @@ _IDS = {
 IDENTIFIERS = frozenset({"id", *_IDS})
 AMBIGUOUS = frozenset({"id", "url", "token"})
 """Members whose meaning depends on the object that contains them."""
-_TIMES = timestamp_members() | {"lastUpdatedAfter", "createdAt", "createdTime", "lastModified"}
+_OTHER_TIMES = frozenset({"lastUpdatedAfter", "createdAt", "createdTime", "lastModified"})
+"""Timestamps of other versions and of peers; 1.0 has those of `timestamp_members`."""
 _SECRETS = frozenset(
     {
         "token",
@@ -278,7 +279,7 @@ class CanonicalFields(msgspec.Struct, frozen=True):
             return Ignored.TRANSPORT
         if self.headers and name in _ADDRESSES:
             return Ignored.ADDRESS
-        if name in _TIMES:
+        if name in _OTHER_TIMES or name in timestamp_members():
             return Ignored.TIME
         of_dialects = _CARD_FORMS if self.card else _DIALECT_MEMBERS
         return Ignored.DIALECT if self.dialects and name in of_dialects else Ignored.NOT

@@ -12,16 +12,16 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from a2a_proto import RenderError, from_dict, read_status
+from a2a_proto import RenderError, from_dict
 from a2a_proxy.model.values import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.errors import (
     GRPC_STATUS_NAMES,
     GrpcOutcome,
-    decode_binary_value,
     header_value,
     parse_rest_error,
+    read_details,
     rpc_reason,
 )
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
@@ -216,12 +216,7 @@ def parse_rest_response(body: Any, status: int) -> ReplayError:
 def parse_grpc_error(trailers: Headers) -> ReplayError:
     """Parse the trailers of a gRPC call that ended with another status than OK."""
     outcome = GrpcOutcome(trailers)
-    coded, details = header_value(trailers, DETAILS.encode()), []
-    if coded:
-        try:
-            details = read_status(decode_binary_value(coded)).get("details", [])
-        except (ValueError, RecursionError):  # malformed bytes: the details are unknown
-            details = []
+    details = (read_details(header_value(trailers, DETAILS.encode())) or {}).get("details", [])
     reason = outcome.reason
     text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode(
         "utf-8", "replace"

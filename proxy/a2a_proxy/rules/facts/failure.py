@@ -4,13 +4,12 @@ from typing import Any
 
 import msgspec
 
-from a2a_proto import read_status
 from a2a_proxy.model.values import Binding, Dialect, Frame
 from a2a_proxy.protocol.errors import (
     GRPC_STATUS_NAMES,
     RPC_REASONS,
     RPC_REASONS_0_1,
-    decode_binary_value,
+    read_details,
 )
 from a2a_proxy.rules.define.conditions import ENVELOPE
 
@@ -72,9 +71,8 @@ def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failur
     coded = named.get("grpc-status-details-bin", "")
     if not coded:
         return Failure(frame.error_code, text)
-    try:
-        status: Any = read_status(decode_binary_value(coded.encode("latin-1")))
-    except Exception:  # hostile bytes: no details
+    status = read_details(coded.encode("latin-1"))
+    if status is None:
         return Failure(frame.error_code, text, body=coded)
     details = status.get("details")
     found = tuple(details) if isinstance(details, list) else ()
