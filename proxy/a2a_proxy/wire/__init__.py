@@ -29,5 +29,6 @@ Elements:
 - `lines`: lines of text outside messages
 - `stdio_head`: header blocks of messages on a pipe
 - `json_extent`: the end of a JSON object or array
+- `json_sequence`: JSON in place of server-sent events
 - `body`: a message body from its pieces
 """

@@ -87,7 +87,7 @@ def _decode_framing(raw: bytes) -> str:
     return raw.decode("latin-1").replace("\0", _NUL_SYMBOL)
 
 
-class SseSplitter(State):
+class SseSplitter(State, tag="sse"):
     """Splits one stream. Of an event over `limit` bytes the first `keep` bytes of data are kept.
 
     A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or

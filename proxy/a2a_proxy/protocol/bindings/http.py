@@ -29,14 +29,27 @@ from a2a_proxy.protocol.call import (
 )
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState, Life
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import MAX_BODY_SIZE, BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
+from a2a_proxy.wire.json_sequence import JsonSequence, guess_container
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
 _OTHER_BINDING = Binding.OTHER
+_EVENT_STREAM = "text/event-stream"
+_SEQUENCE_TYPES = frozenset(
+    {
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "application/json-seq",
+    }
+)
+"""Media types of a sequence of JSON objects."""
 _MAX_OTHER_BODY = 64 * 1024
 """Bytes kept of a body that cannot be A2A."""
 
@@ -75,7 +88,13 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     heads: list[SpanPiece | None] = msgspec.field(default_factory=lambda: [None, None])
     """Byte ranges and times of the two heads, used for messages without a body."""
     _bodies: list[_BodyInlet] = []
-    _events: SseSplitter | None = None
+    _events: SseSplitter | JsonSequence | None = None
+    _is_split: bool = False
+    """Whether the first bytes of the response have shown whether it consists of events."""
+    _is_held: bool = False
+    """Whether the response may be one JSON object, which is no event."""
+    _early: list[SseEvent] = []
+    """What such a response has consisted of so far."""
     _is_bound: bool = False
     _posted_call: bytes = b""
     """JSON-RPC call in the body of a request to the path of a REST operation."""
@@ -134,22 +153,24 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     # --- wire events
 
     def handle_body(self, event: Body, out: Out) -> None:
-        """Collect a piece of a body; the events of an event stream are emitted at once."""
+        """Collect a piece of a body; the events of a stream are emitted at once."""
         direction = event.direction
         self.count_bytes(event)
         inlet = self._bodies[direction]
-        events = self._events
-        if events is None or direction is TO_AGENT:
+        if direction is TO_AGENT:
             inlet.add(event)
             return
-        found: list[SseEvent] = []
-        if inlet.is_plain:  # as in most streams
-            events.feed(event.data, event.at, event.start, event.end, found)
-            self._deliver_events(found, out)
-            return
         before = inlet.problem
-        data = inlet.decode_content(event.data)
+        data = event.data if inlet.is_plain else inlet.decode_content(event.data)
+        if not self._is_split and data:
+            data = self._choose_splitter(data)
+        events = self._events
+        if events is None or self._is_held or not self._is_split:
+            inlet.collect(data, event)
+        if events is None:
+            return
         if data:
+            found: list[SseEvent] = []
             events.feed(data, event.at, event.start, event.end, found)
             self._deliver_events(found, out)
         if inlet.problem != before:
@@ -157,13 +178,45 @@ class HttpCall(HttpExchange, tag="http", dict=True):
                 direction, SpanPiece(event.at, event.at, event.start, event.end), out
             )
 
+    def _choose_splitter(self, data: bytes) -> bytes:
+        """Choose how the response is split by its first bytes, because some agents send events
+        under another content type, or no events as an event stream. Return the bytes to read."""
+        kind, exchange = media_type(self.exchange.response_headers), self.exchange
+        is_stream = kind == _EVENT_STREAM
+        lead = self._bodies[TO_CLIENT].collected_bytes + data
+        found = guess_container(lead)
+        self._is_split = bool(found)
+        if is_stream:
+            if found == "json":
+                self._events = JsonSequence()
+            elif found == "markup":
+                self._events, exchange.streaming = None, False
+            return data
+        if exchange.status // 100 != 2 or exchange.operation not in STREAMING_OPERATIONS:
+            self._is_split = True
+        elif found == "json":
+            self._events = JsonSequence()
+            self._is_held = kind not in _SEQUENCE_TYPES and b"\x1e" not in lead
+        elif found == "sse":
+            self._events = SseSplitter()
+        exchange.streaming = exchange.streaming or (self._events is not None and not self._is_held)
+        return data if self._events is None else lead
+
     def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
+        if self._is_held:
+            self._early += events
+            if sum(each.dispatched for each in self._early) < 2:
+                return
+            self._is_held, events, self._early = False, self._early, []
+            self.exchange.streaming = True
         for event in events:
             if not event.dispatched:
                 other.read_comment(self, event, out)
                 continue
             self.bind_by_response(event.data)
             _READERS[self.exchange.binding].event(self, event, out)
+            if type(self._events) is JsonSequence and self.exchange.binding is not _OTHER_BINDING:
+                self.record_error(self.exchange.status, "JSON in place of server-sent events")
 
     def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers."""
@@ -173,14 +226,15 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     def on_response(self, event: Head) -> None:
         """Prepare the decoding of the response body."""
         self._bodies[TO_CLIENT] = _open_inlet(event.headers)
-        streams = media_type(event.headers) == "text/event-stream"
+        streams = media_type(event.headers) == _EVENT_STREAM
         self.exchange.streaming = streams
         self._events = SseSplitter() if streams else None
+        self._is_split = False
 
     def on_end(self, event: End, out: Out) -> None:
         """Handle the end of the request or the response."""
         direction = event.direction
-        if direction == TO_CLIENT and self._events is not None:
+        if direction == TO_CLIENT and self._flush_events(event.at, out):
             self._finish_stream(event, out)
             return
         inlet = self._bodies[direction]
@@ -221,16 +275,18 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             )
 
     def _finish_stream(self, event: End, out: Out) -> None:
-        self._flush_events(event.at, out)
         place = SpanPiece(event.at, event.at, event.start, event.start)
         detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
         self.emit_frame(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)
 
-    def _flush_events(self, at: int, out: Out) -> None:
+    def _flush_events(self, at: int, out: Out) -> bool:
+        """Emit the rest of a stream; return whether the response was one."""
+        if self._events is None:
+            return False
         found: list[SseEvent] = []
-        if self._events is not None:
-            self._events.finish(at, found)
+        self._events.finish(at, found)
         self._deliver_events(found, out)
+        return not self._is_held
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Emit the rest of both messages, because the end of one side ends the other. A client that
@@ -240,8 +296,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             is_over = direction == TO_AGENT and self.life is Life.CLIENT_LEFT
             if is_over or (direction == TO_CLIENT and reads_on):
                 continue
-            if direction == TO_CLIENT and self._events is not None:
-                self._flush_events(event.at, out)
+            if direction == TO_CLIENT and self._flush_events(event.at, out):
                 continue
             span = self._bodies[direction].collected_body
             if span is not None and not (direction == TO_AGENT and self.exchange.request_ended):
@@ -287,7 +342,16 @@ class _BodyInlet(State):
 
     def add(self, event: Body) -> None:
         """Collect the bytes of an event."""
-        self._collector.add(self.decode_content(event.data), event.at, event.start, event.end)
+        self.collect(self.decode_content(event.data), event)
+
+    def collect(self, data: bytes, event: Body) -> None:
+        """Collect the decoded bytes of an event."""
+        self._collector.add(data, event.at, event.start, event.end)
+
+    @property
+    def collected_bytes(self) -> bytes:
+        """The bytes of the body so far."""
+        return self._collector.data
 
     @property
     def problem(self) -> str:

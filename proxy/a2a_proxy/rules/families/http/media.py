@@ -153,7 +153,7 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
         ):
             yield from _check_foreign_answer(context, "JSON-RPC")
     elif (
-        context.frame.kind is not FrameKind.OTHER
+        context.frame.kind not in (FrameKind.OTHER, FrameKind.EVENT)
         and isinstance(context.value, dict)
         and "jsonrpc" in context.value
     ):

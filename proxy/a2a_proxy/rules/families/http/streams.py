@@ -49,10 +49,10 @@ _STREAM_CALL = json_text(
     Severity.ERROR,
     actor=Actor.AGENT,
     section="1.0 9.4.2, 11.7; 0.3 3.3",
-    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMING_OPERATIONS,
+    trigger_flags=FrameFlag.FIRST,
     flagged=http(
         "POST",
         "/",
@@ -65,15 +65,18 @@ _STREAM_CALL = json_text(
 )
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     """A streaming call is answered with success, but the content type of the body is neither
-    `text/event-stream` nor JSON.
+    `text/event-stream` nor JSON, or it is JSON for several objects. A single object is judged by
+    A2A-HTTP-002 and A2A-HTTP-004. The events are read and judged nevertheless.
 
     A2A streams are server-sent events: the client cannot read events in another format. The agent
     must stream `text/event-stream`.
     """
     exchange, kind = context.exchange, strip_parameters(content_types(context)[1])
-    if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE or kind in _JSON_TYPE:
+    if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE:
         return
-    if exchange.status not in (202, 204, 205) and context.response_header("content-length") != "0":
+    if context.frame.kind in (FrameKind.EVENT, FrameKind.OTHER) and (
+        kind not in _JSON_TYPE or context.frame.kind is FrameKind.EVENT
+    ):
         told = (
             f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, "
             f"it must be "

@@ -14,17 +14,25 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _EMPTY_LINE = re.compile(r"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)\Z")
+_SEQUENCE = re.compile(rf"[\s\x1e,{BYTE_ORDER_MARK}]*{DATA_MARK}")
+
+
+def is_json_sequence(framing: str) -> bool:
+    """Whether the event is JSON without fields, as no event stream has it."""
+    return _SEQUENCE.match(framing) is not None
 
 
 def is_terminated(framing: str) -> bool:
     """Whether the empty line that ends the event was received, without which clients discard it.
     True if the framing is unknown."""
-    return not framing or _EMPTY_LINE.search(framing) is not None
+    return not framing or is_json_sequence(framing) or _EMPTY_LINE.search(framing) is not None
 
 
 def block_fields(framing: str) -> Iterator[tuple[str, str]]:
     """Yield the name and value of each line that is neither a comment nor empty. The byte order
     mark at the start of the stream is not part of a name."""
+    if is_json_sequence(framing):
+        return
     for line in _LINE_END.split(
         framing.removeprefix(BYTE_ORDER_MARK) if _starts_with_bom(framing) else framing
     ):

@@ -15,6 +15,7 @@ from a2a_proxy.rules.families.sse.blocks import (
     block_fields,
     field_values,
     has_misplaced_bom,
+    is_json_sequence,
     is_terminated,
 )
 
@@ -130,6 +131,42 @@ def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
             "event: clients discard it",
             seq=seq,
         )
+
+
+@rule(
+    "A2A-SSE-015",
+    "Body of an event stream has no events",
+    Severity.ERROR,
+    actor=Actor.AGENT,
+    section="HTML 9.2.6; 1.0 9.4.2, 11.7",
+    scope=EvidenceScope.EXCHANGE,
+    bindings=HTTP,
+    trigger_flags=FrameFlag.FIRST,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), _raw_block(json_text(snapshot("COMPLETED")))),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
+)
+def no_events(context: RuleContext) -> Iterator[RuleFinding]:
+    """The content type of a response is `text/event-stream`, but its body is JSON, one object a
+    line or a single one, or a page. Its objects are read and judged like events.
+
+    Clients look for lines such as `data: {...}`, find none, and wait or return nothing, also where
+    the body is an error. The agent, or a server in front of it, must send server-sent events, or
+    one JSON object as `application/json`.
+    """
+    frame = context.frame
+    if context.media_type != "text/event-stream" or context.exchange.status // 100 != 2:
+        return
+    if is_json_sequence(frame.framing):
+        found = "JSON"
+    elif frame.payload and frame.kind is FrameKind.OTHER and not frame.framing:
+        found = "a page"
+    else:
+        return
+    yield RuleFinding(
+        summary=f"the body of the event stream is {found}, it must be lines such as "
+        "`data: {...}`: clients find no event in it",
+        value=frame.payload[:80].decode("utf-8", "replace"),
+    )
 
 
 @rule(

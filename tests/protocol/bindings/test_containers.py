@@ -1,0 +1,147 @@
+"""Bodies whose content type does not say what they are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.wire.sse import rebuild_event
+from support_conversation import (
+    TO_CLIENT,
+    Http,
+    Played,
+    play,
+    play_bytewise,
+    play_split,
+    splits,
+)
+from support_messages import ask, status, task
+
+_RESULTS = ({"task": task("SUBMITTED")}, status("WORKING", "on it"), status("COMPLETED"))
+_ERROR = {"code": -32004, "message": "no stream here"}
+
+
+def call(binding: str) -> Http:
+    """A streaming call."""
+    if binding == "rest":
+        return Http().request("POST /message:stream", ask(), a2a_version="1.0")
+    return Http().call("SendStreamingMessage", ask(), a2a_version="1.0")
+
+
+def value(binding: str, result: Any) -> bytes:
+    """An answer or an event in the binding."""
+    made = result if binding == "rest" else {"jsonrpc": "2.0", "id": 1, "result": result}
+    return json.dumps(made).encode()
+
+
+def answers(played: Played) -> list[Frame]:
+    """The frames of the agent."""
+    return [each for each in played.frames if each.direction is TO_CLIENT]
+
+
+def everywhere(script: Http) -> Played:
+    """Play a script, the same in every split with a restart."""
+    whole = play(script)
+    for step, at in list(splits(script))[::3]:
+        again = play_split(script, step, at, restart=True)
+        assert [each.payload for each in again.frames] == [each.payload for each in whole.frames]
+        assert [each.kind for each in again.frames] == [each.kind for each in whole.frames]
+        assert again.exchange.states == whole.exchange.states
+    assert play_bytewise(script).exchange.error == whole.exchange.error
+    return whole
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/event-stream",
+        "application/x-ndjson",
+        "application/json",
+        "text/plain",
+        "application/json-seq",
+    ],
+)
+@pytest.mark.parametrize("form", [b"%s\n", b"\x1e%s\n", b"%s", b"\xef\xbb\xbf%s\r\n\r\n"])
+def test_json_objects_in_place_of_events_are_events(binding: str, kind: str, form: bytes) -> None:
+    """One a line, after U+001E, or one after another, under any content type."""
+    script = call(binding).stream(content_type=kind)
+    body = b"".join(form % value(binding, each) for each in _RESULTS)
+    half = len(body) // 2
+    script.chunk(body[:half]).chunk(body[half:]).done()
+    played = everywhere(script)
+    events = [each for each in answers(played) if each.kind is FrameKind.EVENT]
+    assert [each.payload for each in events] == [value(binding, each) for each in _RESULTS]
+    assert [each.task_id for each in events] == ["t1"] * 3
+    assert played.exchange.states == ("submitted", "working", "completed")
+    assert played.exchange.error == "JSON in place of server-sent events"
+    assert played.exchange.streaming
+    rebuilt = [rebuild_event(each.framing, each.payload) for each in answers(played)]
+    assert b"".join(rebuilt) == body
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "text/html"])
+def test_events_under_another_content_type_are_events(binding: str, kind: str) -> None:
+    """The fields show that the body is an event stream."""
+    script = call(binding).stream(content_type=kind)
+    for each in _RESULTS:
+        script.chunk(b"data: " + value(binding, each) + b"\n\n")
+    played = everywhere(script.done())
+    assert [each.kind for each in answers(played)] == [FrameKind.EVENT] * 3 + [FrameKind.END]
+    assert played.exchange.states == ("submitted", "working", "completed")
+    assert played.exchange.streaming
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson"])
+def test_an_object_is_shown_before_the_next_one_arrives(kind: str) -> None:
+    """Where the content type announces several."""
+    script = call("jsonrpc").stream(content_type=kind).chunk(value("jsonrpc", _RESULTS[0]))
+    (event,) = answers(play(script))
+    assert event.kind is FrameKind.EVENT
+
+
+def test_an_error_as_an_event_stream_is_the_error_of_the_call() -> None:
+    """Whole, over several lines, compressed."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": _ERROR}, indent=1).encode()
+    plain = call("jsonrpc").stream().chunk(body).done()
+    packed = call("jsonrpc").stream(content_encoding="gzip").chunk(gzip.compress(body)).done()
+    for script in (plain, packed):
+        played = everywhere(script)
+        error, end = answers(played)
+        assert (error.kind, error.error_code, end.kind) == (FrameKind.ERROR, -32004, FrameKind.END)
+        assert played.exchange.error == "UNSUPPORTED_OPERATION -32004: no stream here"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_one_object_under_another_content_type_stays_a_response(kind: str) -> None:
+    """Also with blanks after it, and also if it is not whole."""
+    body = value("jsonrpc", _RESULTS[0]) + b"\n \n"
+    (response,) = answers(everywhere(call("jsonrpc").answer(body, content_type=kind)))
+    assert (response.kind, response.payload) == (FrameKind.RESPONSE, body)
+    script = call("jsonrpc").stream(content_type=kind).chunk(body[:40]).end("eof", TO_CLIENT)
+    part, _ = answers(everywhere(script))
+    assert (part.kind, part.note) == (FrameKind.UNDECODABLE, "body broke off")
+
+
+def test_a_page_as_an_event_stream_is_no_stream() -> None:
+    """It is kept whole, and the call fails."""
+    page = b"<html>\n\n<p>data: sold\n\n</html>\n"
+    played = everywhere(call("jsonrpc").stream().chunk(page).done())
+    (frame,) = answers(played)
+    assert (frame.kind, frame.payload) == (FrameKind.OTHER, page)
+    assert played.exchange.error == "HTTP 200 instead of JSON-RPC"
+
+
+def test_other_answers_are_not_split() -> None:
+    """A call that does not stream, and an error status."""
+    body = value("jsonrpc", {"task": task()}) + b"\n" + value("jsonrpc", {"task": task()})
+    unary = Http().call("SendMessage", ask(), a2a_version="1.0").answer(body)
+    failed = call("jsonrpc").answer(body, status="400 Bad Request")
+    for script in (unary, failed):
+        (frame,) = answers(everywhere(script))
+        assert frame.payload == body
