@@ -91,7 +91,9 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         if self.opaque and not self._put:
             self.out.append(data[start:])
             return len(data)
-        return self.scan(data, start, self)
+        if self.rest or self.preface:
+            return self.scan(data, start, self)
+        return self.scan_frames(data, start, self)
 
     @property
     def missing_bytes(self) -> int:
