@@ -9,7 +9,14 @@ import pytest
 
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import CAUSES
-from a2a_proxy.rules.examples.conversation import ClientLeaves, EventPause, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    ClientLeaves,
+    EventPause,
+    json_text,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from support_rules import endings
@@ -62,6 +69,42 @@ def test_account_of_a_call() -> None:
     assert ending.agent_did == (
         "the task was working; the agent sent 2 more: status completed 1.0 s after the end"
     )
+
+
+@pytest.mark.parametrize(
+    ("separators", "what"),
+    [(("", "\n"), "2 JSON objects (NDJSON)"), (("\x1e", "\n"), "2 JSON text records")],
+)
+@pytest.mark.parametrize("media", ["text/event-stream", "application/x-ndjson", "text/plain"])
+def test_container_is_named(separators: tuple[str, str], what: str, media: str) -> None:
+    """Objects that are no server-sent events, whatever their content type is."""
+    before, after = separators
+    answers = (
+        {"jsonrpc": "2.0", "id": 1, "result": each} for each in (snapshot(), status("WORKING"))
+    )
+    script = rpc(
+        "SendStreamingMessage",
+        send(),
+        answer="".join(before + json_text(each) + after for each in answers),
+        reply_headers={"Content-Type": media},
+    )
+    (ending,) = endings(script).values()
+    assert ending.cause == "wrong-container"
+    assert ending.summary.startswith(f"the answer is {what} under `{media}`, ")
+
+
+def test_error_under_an_event_stream_is_named() -> None:
+    """The error is the outcome of the call, and the ending says that clients cannot read it."""
+    script = rpc(
+        "SendStreamingMessage",
+        send(),
+        error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "task is over"),
+        reply_headers={"Content-Type": "text/event-stream"},
+    )
+    (ending,) = endings(script).values()
+    assert ending.cause == "wrong-container"
+    assert "a JSON error under `text/event-stream`" in ending.summary
+    assert "it says UNSUPPORTED_OPERATION -32004: task is over" in ending.summary
 
 
 def test_nested_json_in_place_of_events_is_no_container() -> None:

@@ -1,7 +1,7 @@
 """Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
 3.3.2, 3.6, 7.4)."""
 
-from a2a_proxy.model.values import Actor, Binding, Severity
+from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
@@ -26,7 +26,10 @@ from a2a_proxy.rules.examples.objects import (
     status,
 )
 from a2a_proxy.rules.facts.credentials import find_credentials
+from a2a_proxy.rules.families.sse.blocks import is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
+from a2a_proxy.wire.json_sequence import JsonSequence
+from a2a_proxy.wire.sse import SseEvent
 
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
@@ -198,7 +201,7 @@ def version_refused(call: CallFacts) -> Ending | None:
         reply_headers={"Content-Type": "application/x-ndjson"},
     ),
     clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
-    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003"),
+    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-SSE-015"),
 )
 def wrong_container(call: CallFacts) -> Ending | None:
     """A call is answered with a body that its content type does not announce, or that its operation
@@ -209,17 +212,15 @@ def wrong_container(call: CallFacts) -> Ending | None:
     must send the answer as the binding requires it.
     """
     exchange = call.exchange
-    if exchange.binding not in HTTP or exchange.status != 200 or exchange.events or exchange.ours:
+    if exchange.binding not in HTTP or exchange.status != 200 or exchange.ours:
         return None
-    if exchange.error and not exchange.error.startswith("HTTP 200"):
-        return None
-    media = call.media_type
-    body = call.error_body.strip()
-    if not body or not call.by_itself:
-        return None
-    what, inside = _read_body(body)
+    what, inside = _read_sequence(call)
+    is_unread = not exchange.error or exchange.error.startswith("HTTP 200")
+    if not what and not exchange.events and is_unread and call.by_itself:
+        what, inside = _read_body(call.error_body.strip())
     if not what:
         return None
+    media = call.media_type
     due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
     under = f"under `{media}`" if media else "without a content type"
     wanted = "without the framing of events" if media == due else f"`{due}` is due"
@@ -231,27 +232,48 @@ def wrong_container(call: CallFacts) -> Ending | None:
     )
 
 
+def _read_sequence(call: CallFacts) -> tuple[str, str]:
+    """Return what a body of JSON in place of events is, and the error in it; empty if it is
+    none."""
+    found = [
+        each
+        for each in call.answers
+        if each.kind is not FrameKind.UNDECODABLE and is_json_sequence(each.framing)
+    ]
+    if not found:
+        return "", ""
+    is_error = any(each.kind is FrameKind.ERROR for each in found)
+    return _name_sequence(found[0].framing, len(found), call.exchange.error if is_error else "")
+
+
 def _read_body(body: bytes) -> tuple[str, str]:
-    """Return what a body is, and the error in it; empty if it is no known container."""
+    """Return what a body that was recorded as a whole is, and the error in it; empty if it is no
+    known container."""
     if body[:1] == b"<":
         return "an HTML page", ""
-    if b"\x1e" in body:
-        return f"{body.count(bytes([0x1E]))} JSON text records", ""
-    lines = [line for line in body.splitlines() if line.strip()]
-    if len(lines) > 1 and all(_is_object(line) for line in lines):
-        return f"{len(lines)} lines of JSON (NDJSON)", ""
-    value = decode_payload(body, JSON)
-    if isinstance(value, dict):
-        error = value.get("error")
-        if isinstance(error, dict):
-            code, text = error.get("code", ""), error.get("message", "")
-            return "a JSON error", f"; it says {str(code)[:12]}: {str(text)[:80]}"
-        return "one JSON object", ""
-    return "", ""
+    found: list[SseEvent] = []
+    sequence = JsonSequence()
+    sequence.feed(body, 0, 0, len(body), found)
+    sequence.finish(0, found)
+    values = [decode_payload(each.data, JSON) for each in found if each.dispatched]
+    objects = [each for each in values if isinstance(each, dict)]
+    if not objects or len(objects) < len(values):
+        return "", ""
+    error: Json = next(
+        (each["error"] for each in objects if isinstance(each.get("error"), dict)), {}
+    )
+    code, text = str(error.get("code", ""))[:12], str(error.get("message", ""))[:80]
+    return _name_sequence(found[0].framing, len(values), f"{code}: {text}" if error else "")
 
 
-def _is_object(line: bytes) -> bool:
-    return isinstance(decode_payload(line, JSON), dict)
+def _name_sequence(framing: str, count: int, error: str) -> tuple[str, str]:
+    if "\x1e" in framing:
+        what = f"{count} JSON text records"
+    elif count > 1:
+        what = f"{count} JSON objects (NDJSON)"
+    else:
+        what = "a JSON error" if error else "one JSON object"
+    return what, f"; it says {error}" if error else ""
 
 
 @cause(
