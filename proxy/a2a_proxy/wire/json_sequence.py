@@ -16,28 +16,40 @@ _BETWEEN = re.compile(rb"[\s\x1e,\xef\xbb\xbf]*")
 """Blanks, separators, and the bytes of a byte order mark."""
 _MAX_BETWEEN = 1024
 """Bytes between two values that are kept as their framing; more are an event without data."""
+_JSON = re.compile(rb'\s*(?:\x1e|\{\s*["}]|\[\s*[{\[\]])')
+_JSON_BEGIN = re.compile(rb"\s*[\[{]?\s*\Z")
 _FIELD = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:")
-_BLANKS = BOM + b" \t\r\n"
+_PAGES = (b"<!doctype", b"<html", b"<?xml")
 
 
 def guess_container(data: bytes) -> str:
-    """Return what the beginning of a body shows: `json`, `sse`, `markup`, `other`, or nothing if
-    more bytes are needed."""
-    lead = data.lstrip(_BLANKS)
-    if lead[:1] in (b"{", b"[", b"\x1e"):
-        return "json"
-    if _FIELD.match(lead):
+    """Return what the first 1,024 bytes of a body show: `json`, `records` (RFC 7464), `sse`,
+    `page`, `other`, or nothing if more bytes are needed."""
+    head = data[:_MAX_BETWEEN]
+    text = head.removeprefix(BOM)
+    if found := _JSON.match(text):
+        return "records" if found[0].endswith(b"\x1e") else "json"
+    lines, words = text.lstrip(b"\r\n"), text.lstrip().lower()
+    if _FIELD.match(lines):
         return "sse"
-    if any(field.startswith(lead) for field in _FIELDS) and len(data) < _MAX_BETWEEN:
-        return ""
-    return "markup" if lead[:1] == b"<" else "other"
+    if words.startswith(_PAGES):
+        return "page"
+    begins = (
+        BOM.startswith(head)
+        or _JSON_BEGIN.match(text)
+        or any(each.startswith(lines) for each in _FIELDS)
+        or any(each.startswith(words) for each in _PAGES)
+    )
+    return "" if begins and len(head) < _MAX_BETWEEN else "other"
 
 
 class JsonSequence(State, tag="json"):
     """Splits one body. Its values are events as those of `SseSplitter`, with the bytes between
     them as their framing. What is no JSON is one event up to the end of the body."""
 
+    count: int = 0
+    """Complete values so far."""
     _between: bytes = b""
     """Bytes before the next value."""
     _extent: JsonExtent | None = None
@@ -46,6 +58,11 @@ class JsonSequence(State, tag="json"):
     _start: int = 0
     """Place of the first byte of this value, or of the bytes before it."""
     _end: int = 0
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the open value is no JSON."""
+        return self._extent is not None and self._extent.broken
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
         """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of
@@ -88,6 +105,7 @@ class JsonSequence(State, tag="json"):
         out.append(SseEvent(at, at, self._start, end, b"", between, lines=0, dispatched=False))
 
     def _emit_value(self, at: int, complete: bool, out: list[SseEvent]) -> None:
+        self.count += complete
         body, self._body, self._extent = self._body, BodyCollector(), None
         between, self._between = self._between.decode("latin-1"), b""
         data = body.data

@@ -97,12 +97,43 @@ def test_events_under_another_content_type_are_events(binding: str, kind: str) -
     assert played.exchange.streaming
 
 
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson"])
-def test_an_object_is_shown_before_the_next_one_arrives(kind: str) -> None:
+def test_an_object_is_shown_before_the_next_one_arrives() -> None:
     """Where the content type announces several."""
-    script = call("jsonrpc").stream(content_type=kind).chunk(value("jsonrpc", _RESULTS[0]))
-    (event,) = answers(play(script))
+    stream = call("jsonrpc").stream(content_type="application/x-ndjson")
+    (event,) = answers(play(stream.chunk(value("jsonrpc", _RESULTS[0]))))
     assert event.kind is FrameKind.EVENT
+
+
+@pytest.mark.parametrize("lead", [b"[connected]\n\n", b'{"hello":1}\n\n', b"<!-- pad -->\n\n"])
+def test_lines_that_event_streams_ignore_hide_no_event(lead: bytes) -> None:
+    events = b"".join(b"data: " + value("jsonrpc", each) + b"\n\n" for each in _RESULTS)
+    played = everywhere(call("jsonrpc").stream().chunk(lead + events).done())
+    found = [each for each in answers(played) if each.kind is not FrameKind.COMMENT]
+    assert [each.kind for each in found] == [FrameKind.EVENT] * len(_RESULTS) + [FrameKind.END]
+    assert played.exchange.streaming
+    assert not played.exchange.error
+
+
+@pytest.mark.parametrize("body", [b"id: not found\n", b":( sorry, no agent here\n", b"[]x\n"])
+def test_prose_is_no_stream(body: bytes) -> None:
+    played = everywhere(call("jsonrpc").answer(body, content_type="text/plain"))
+    assert played.exchange.error == "HTTP 200 instead of JSON-RPC"
+    assert not played.exchange.streaming
+
+
+@pytest.mark.parametrize("lead", [b"\n\n", b"\xef\xbb\xbf"])
+def test_bytes_before_one_object_are_kept_once(lead: bytes) -> None:
+    body = lead + value("jsonrpc", _RESULTS[0])
+    (response,) = answers(everywhere(call("jsonrpc").answer(body, content_type="application/json")))
+    assert response.payload == body
+
+
+def test_page_of_an_error_status_is_no_sequence() -> None:
+    """JSON under `text/event-stream` with an error status is the body of an HTTP error."""
+    body = b'{"detail": "Unauthorized"}'
+    played = everywhere(call("jsonrpc").answer(body, content_type="text/event-stream", status=401))
+    assert played.exchange.error == "HTTP 401: Unauthorized"
+    assert not played.exchange.events
 
 
 def test_an_error_as_an_event_stream_is_the_error_of_the_call() -> None:

@@ -8,6 +8,7 @@ webhook).
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -36,7 +37,7 @@ from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import MAX_BODY_SIZE, BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
 from a2a_proxy.wire.json_sequence import JsonSequence, guess_container
-from a2a_proxy.wire.sse import SseEvent, SseSplitter
+from a2a_proxy.wire.sse import BOM, SseEvent, SseSplitter
 
 _OTHER_BINDING = Binding.OTHER
 _EVENT_STREAM = "text/event-stream"
@@ -50,6 +51,12 @@ _SEQUENCE_TYPES = frozenset(
     }
 )
 """Media types of a sequence of JSON objects."""
+_EVENT_FIELDS = (b"data:", b"event:")
+"""Fields by which an event stream is recognised under another content type."""
+_BLANKS = BOM + b"\r\n"
+_MAX_HELD = 1 << 20
+"""Bytes of a response after which its form is decided."""
+_MAX_HELD_EVENTS = 8
 _MAX_OTHER_BODY = 64 * 1024
 """Bytes kept of a body that cannot be A2A."""
 
@@ -82,6 +89,18 @@ def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> Http
     return call
 
 
+class _Form(IntEnum):
+    """What the body of a response is. The numbers are saved."""
+
+    UNKNOWN = 0
+    """Its first bytes do not show it yet."""
+    BODY = 1
+    """One message."""
+    HELD = 2
+    """It begins with a JSON value: one message, events, or lines that an event stream ignores."""
+    EVENTS = 3
+
+
 class HttpCall(HttpExchange, tag="http", dict=True):
     """One request with its response or event stream."""
 
@@ -89,12 +108,9 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     """Byte ranges and times of the two heads, used for messages without a body."""
     _bodies: list[_BodyInlet] = []
     _events: SseSplitter | JsonSequence | None = None
-    _is_split: bool = False
-    """Whether the first bytes of the response have shown whether it consists of events."""
-    _is_held: bool = False
-    """Whether the response may be one JSON object, which is no event."""
-    _early: list[SseEvent] = []
-    """What such a response has consisted of so far."""
+    _form: _Form = _Form.UNKNOWN
+    _held: list[SseEvent] = []
+    """What a response has consisted of so far if its form is HELD."""
     _is_bound: bool = False
     _posted_call: bytes = b""
     """JSON-RPC call in the body of a request to the path of a REST operation."""
@@ -162,53 +178,50 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             return
         before = inlet.problem
         data = event.data if inlet.is_plain else inlet.decode_content(event.data)
-        if not self._is_split and data:
-            data = self._choose_splitter(data)
-        events = self._events
-        if events is None or self._is_held or not self._is_split:
+        found: list[SseEvent] = []
+        if self._form is _Form.UNKNOWN and data:
+            self._choose_form(inlet, data, found)
+        if self._form is not _Form.EVENTS:
             inlet.collect(data, event)
-        if events is None:
-            return
+            if self._form is not _Form.HELD:
+                return
+        assert self._events is not None
         if data:
-            found: list[SseEvent] = []
-            events.feed(data, event.at, event.start, event.end, found)
+            self._events.feed(data, event.at, event.start, event.end, found)
             self._deliver_events(found, out)
-        if inlet.problem != before:
+        if inlet.problem != before and self._form is _Form.EVENTS:
             self._report_undecoded(
                 direction, SpanPiece(event.at, event.at, event.start, event.end), out
             )
 
-    def _choose_splitter(self, data: bytes) -> bytes:
-        """Choose how the response is split by its first bytes, because some agents send events
-        under another content type, or no events as an event stream. Return the bytes to read."""
+    def _choose_form(self, inlet: _BodyInlet, data: bytes, events: list[SseEvent]) -> None:
+        """Choose how the response is read by its first bytes, because some agents send events under
+        another content type, or no events as an event stream."""
+        begin = inlet.collected_bytes + data
         kind, exchange = media_type(self.exchange.response_headers), self.exchange
         is_stream = kind == _EVENT_STREAM
-        lead = self._bodies[TO_CLIENT].collected_bytes + data
-        found = guess_container(lead)
-        self._is_split = bool(found)
-        if is_stream:
-            if found == "json":
-                self._events = JsonSequence()
-            elif found == "markup":
-                self._events, exchange.streaming = None, False
-            return data
-        if exchange.status // 100 != 2 or exchange.operation not in STREAMING_OPERATIONS:
-            self._is_split = True
-        elif found == "json":
+        is_due = exchange.status // 100 == 2 and exchange.operation in STREAMING_OPERATIONS
+        found = guess_container(begin) if is_stream or is_due else "other"
+        if not found:
+            return
+        self._form = _Form.BODY
+        if found == "sse" and (is_stream or begin.lstrip(_BLANKS).startswith(_EVENT_FIELDS)):
+            self._form, self._events = _Form.EVENTS, SseSplitter()
+        elif found in ("json", "records") and is_due:
+            is_sequence = kind in _SEQUENCE_TYPES or found == "records"
+            self._form = _Form.EVENTS if is_sequence else _Form.HELD
             self._events = JsonSequence()
-            self._is_held = kind not in _SEQUENCE_TYPES and b"\x1e" not in lead
-        elif found == "sse":
-            self._events = SseSplitter()
-        exchange.streaming = exchange.streaming or (self._events is not None and not self._is_held)
-        return data if self._events is None else lead
+        elif found == "other" and is_stream:
+            self._form, self._events = _Form.EVENTS, SseSplitter()
+        exchange.streaming = self._form is _Form.EVENTS
+        begun = inlet.collected_body
+        if self._events is not None and begun is not None:
+            self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
 
     def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
-        if self._is_held:
-            self._early += events
-            if sum(each.dispatched for each in self._early) < 2:
-                return
-            self._is_held, events, self._early = False, self._early, []
-            self.exchange.streaming = True
+        if self._form is _Form.HELD:
+            self._held += events
+            events = self._release_events()
         for event in events:
             if not event.dispatched:
                 other.read_comment(self, event, out)
@@ -217,6 +230,33 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             _READERS[self.exchange.binding].event(self, event, out)
             if type(self._events) is JsonSequence and self.exchange.binding is not _OTHER_BINDING:
                 self.record_error(self.exchange.status, "JSON in place of server-sent events")
+
+    def _release_events(self, *, is_end: bool = False) -> list[SseEvent]:
+        """Decide the form of a held response once it can be decided; return its events so far."""
+        inlet, sequence = self._bodies[TO_CLIENT], self._events
+        assert type(sequence) is JsonSequence
+        is_stream = media_type(self.exchange.response_headers) == _EVENT_STREAM
+        is_json = sequence.count >= (1 if is_stream and is_end else 2) and not inlet.problem
+        if is_json and not (sequence.is_broken and sequence.count < 2):
+            self._form, self.exchange.streaming = _Form.EVENTS, True
+            events, self._held = self._held, []
+            inlet.clear()
+            return events
+        is_over = is_end or sequence.is_broken or inlet.problem
+        if not is_over and inlet.size <= _MAX_HELD and len(self._held) <= _MAX_HELD_EVENTS:
+            return []
+        self._held = []
+        events = []
+        if is_stream and not inlet.problem and not inlet.is_truncated:
+            self._form, self.exchange.streaming = _Form.EVENTS, True
+            self._events = SseSplitter()
+            begun = inlet.collected_body
+            assert begun is not None
+            self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
+            inlet.clear()
+        else:
+            self._form, self._events = _Form.BODY, None
+        return events
 
     def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers."""
@@ -228,8 +268,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         self._bodies[TO_CLIENT] = _open_inlet(event.headers)
         streams = media_type(event.headers) == _EVENT_STREAM
         self.exchange.streaming = streams
-        self._events = SseSplitter() if streams else None
-        self._is_split = False
+        self._form, self._events = _Form.UNKNOWN, None
 
     def on_end(self, event: End, out: Out) -> None:
         """Handle the end of the request or the response."""
@@ -281,12 +320,22 @@ class HttpCall(HttpExchange, tag="http", dict=True):
 
     def _flush_events(self, at: int, out: Out) -> bool:
         """Emit the rest of a stream; return whether the response was one."""
-        if self._events is None:
-            return False
         found: list[SseEvent] = []
+        if self._form is _Form.HELD:
+            assert self._events is not None
+            self._events.finish(at, self._held)
+            found = self._release_events(is_end=True)
+        elif self._form is _Form.UNKNOWN and self.exchange.streaming:
+            self._form, self._events = _Form.EVENTS, SseSplitter()
+            begun = self._bodies[TO_CLIENT].collected_body
+            if begun is not None:
+                self._events.feed(begun.data, begun.began, begun.start, begun.end, found)
+        if self._form is not _Form.EVENTS:
+            return False
+        assert self._events is not None
         self._events.finish(at, found)
         self._deliver_events(found, out)
-        return not self._is_held
+        return True
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Emit the rest of both messages, because the end of one side ends the other. A client that
@@ -347,6 +396,20 @@ class _BodyInlet(State):
     def collect(self, data: bytes, event: Body) -> None:
         """Collect the decoded bytes of an event."""
         self._collector.add(data, event.at, event.start, event.end)
+
+    def clear(self) -> None:
+        """Forget what was collected."""
+        self._collector = BodyCollector(self._collector.limit)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body so far."""
+        return self._collector.size
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether only the beginning of the body is kept."""
+        return self._collector.truncated
 
     @property
     def collected_bytes(self) -> bytes:

@@ -74,9 +74,9 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     exchange, kind = context.exchange, strip_parameters(content_types(context)[1])
     if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE:
         return
-    if context.frame.kind in (FrameKind.EVENT, FrameKind.OTHER) and (
-        kind not in _JSON_TYPE or context.frame.kind is FrameKind.EVENT
-    ):
+    if exchange.status in (202, 204, 205) or context.response_header("content-length") == "0":
+        return
+    if kind not in _JSON_TYPE or context.frame.kind is FrameKind.EVENT:
         told = (
             f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, "
             f"it must be "

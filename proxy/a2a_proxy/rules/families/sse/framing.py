@@ -156,9 +156,9 @@ def no_events(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if context.media_type != "text/event-stream" or context.exchange.status // 100 != 2:
         return
-    if is_json_sequence(frame.framing):
+    if is_json_sequence(frame.framing) and frame.kind is not FrameKind.UNDECODABLE:
         found = "JSON"
-    elif frame.payload and frame.kind is FrameKind.OTHER and not frame.framing:
+    elif frame.payload.lstrip()[:1] == b"<" and frame.kind is FrameKind.OTHER:
         found = "a page"
     else:
         return
