@@ -51,6 +51,17 @@ def format_media_type(kind: str) -> str:
     return f"`{kind[:80]}`" if kind else "missing"
 
 
+def is_refused_by_agent(context: RuleContext) -> bool:
+    """Whether an HTTP error answers what is certainly an A2A call, with a status that gateways do
+    not send by themselves."""
+    exchange = context.exchange
+    return (
+        exchange.status >= 400
+        and exchange.status not in _GATEWAY_STATUSES
+        and is_certain_call(exchange, context.session.facts.get_card(context.record.agent))
+    )
+
+
 def _check_foreign_answer(context: RuleContext, expected: str) -> Iterator[RuleFinding]:
     """Report an answer to a certain A2A call that is not JSON and not declared as JSON, for example
     an HTML page."""
