@@ -84,7 +84,8 @@ def test_gateway_pages_are_not_judged_as_a2a_errors(operation: str) -> None:
     ("status", "body", "count"),
     [
         (400, {"error": "Invalid request body", "issues": []}, 1),
-        (500, {"detail": "Internal Server Error"}, 1),
+        (500, {"error": "Internal Server Error"}, 1),
+        (500, {"detail": "Internal Server Error"}, 0),
         (404, {"detail": "Not Found"}, 0),
         (503, {"message": "no upstream"}, 0),
         (400, "Bad Request", 0),

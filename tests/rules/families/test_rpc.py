@@ -172,7 +172,7 @@ def test_an_invalid_json_event_is_reported_once(data: str) -> None:
         ),
         (
             "RPC-002",
-            get({"detail": "Internal Server Error"}, status=500),
+            get({"error": "Internal Server Error"}, status=500),
             ["error"],
         ),
         (

@@ -148,7 +148,8 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST error has an `error.code` that differs from the HTTP status, an
     `error.status` that is not the name of a gRPC status, or details without a string `@type`; or it
     is JSON without an object `error`, and not problem+json (A2A-ERR-009). The latter is not judged
-    for HTTP statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504).
+    for HTTP statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504),
+    and for other 5xx without a member `error`.
 
     Libraries for this format read the code, select the type of a detail by `@type`, and drop
     details without it. The agent must send the HTTP status as `code`, the name of a gRPC status as

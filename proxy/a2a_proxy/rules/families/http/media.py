@@ -52,12 +52,15 @@ def format_media_type(kind: str) -> str:
 
 
 def is_refused_by_agent(context: RuleContext) -> bool:
-    """Whether an HTTP error answers what is certainly an A2A call, with a status that gateways do
-    not send by themselves."""
-    exchange = context.exchange
+    """Whether a JSON object with an HTTP error answers what is certainly an A2A call, and it is not
+    an answer that servers in front of an agent give by themselves: certain statuses, and 5xx
+    without a member `error`."""
+    exchange, value = context.exchange, context.value
     return (
-        exchange.status >= 400
+        isinstance(value, dict)
+        and exchange.status >= 400
         and exchange.status not in _GATEWAY_STATUSES
+        and (exchange.status < 500 or "error" in value)
         and is_certain_call(exchange, context.session.facts.get_card(context.record.agent))
     )
 

@@ -58,7 +58,7 @@ the recorder."""
 def version(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its
     value is not the string "2.0". Not judged are HTTP statuses with which gateways answer (401,
-    403, 404, 405, 407, 413, 429, 502, 503, 504).
+    403, 404, 405, 407, 413, 429, 502, 503, 504), and other 5xx without a member `error`.
 
     Libraries use this member to distinguish JSON-RPC 2.0 from 1.0. They reject a message without it
     or parse it by other rules. The sender (the client for a request, the agent for a response) must
@@ -87,11 +87,10 @@ def _check_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     id."""
     if (
         context.frame.kind is FrameKind.ERROR
-        and isinstance(context.value, dict)
-        and "jsonrpc" not in context.value
         and context.request is not None
         and context.request.rpc_id
         and is_refused_by_agent(context)
+        and "jsonrpc" not in context.value
     ):
         status = context.exchange.status
         yield RuleFinding(
