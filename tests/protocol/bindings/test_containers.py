@@ -114,6 +114,15 @@ def test_lines_that_event_streams_ignore_hide_no_event(lead: bytes) -> None:
     assert not played.exchange.error
 
 
+@pytest.mark.parametrize("padding", [b" " * 2_000_000, b"\n" * 20_000])
+def test_large_object_in_place_of_events_is_read(padding: bytes) -> None:
+    """Also before its end has arrived, or with blanks after it."""
+    body = value("jsonrpc", _RESULTS[2])
+    for data in (body + padding, body.replace(b": ", b":" + padding, 1)):
+        found = answers(play(call("jsonrpc").stream().chunk(data[:-9]).chunk(data[-9:]).done()))
+        assert [each.state for each in found if each.kind is FrameKind.EVENT] == [3]
+
+
 @pytest.mark.parametrize("body", [b"id: not found\n", b":( sorry, no agent here\n", b"[]x\n"])
 def test_prose_is_no_stream(body: bytes) -> None:
     played = everywhere(call("jsonrpc").answer(body, content_type="text/plain"))

@@ -101,6 +101,9 @@ class _Form(IntEnum):
     EVENTS = 3
 
 
+_EVENTS = _Form.EVENTS
+
+
 class HttpCall(HttpExchange, tag="http", dict=True):
     """One request with its response or event stream."""
 
@@ -176,12 +179,16 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         if direction is TO_AGENT:
             inlet.add(event)
             return
+        found: list[SseEvent] = []
+        if self._form is _EVENTS and inlet.is_plain and self._events is not None:  # as most streams
+            self._events.feed(event.data, event.at, event.start, event.end, found)
+            self._deliver_events(found, out)
+            return
         before = inlet.problem
         data = event.data if inlet.is_plain else inlet.decode_content(event.data)
-        found: list[SseEvent] = []
         if self._form is _Form.UNKNOWN and data:
             self._choose_form(inlet, data, found)
-        if self._form is not _Form.EVENTS:
+        if self._form is not _EVENTS:
             inlet.collect(data, event)
             if self._form is not _Form.HELD:
                 return
@@ -189,7 +196,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         if data:
             self._events.feed(data, event.at, event.start, event.end, found)
             self._deliver_events(found, out)
-        if inlet.problem != before and self._form is _Form.EVENTS:
+        if inlet.problem != before and self._form is _EVENTS:
             self._report_undecoded(
                 direction, SpanPiece(event.at, event.at, event.start, event.end), out
             )
@@ -206,20 +213,20 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             return
         self._form = _Form.BODY
         if found == "sse" and (is_stream or begin.lstrip(_BLANKS).startswith(_EVENT_FIELDS)):
-            self._form, self._events = _Form.EVENTS, SseSplitter()
+            self._form, self._events = _EVENTS, SseSplitter()
         elif found in ("json", "records") and is_due:
             is_sequence = kind in _SEQUENCE_TYPES or found == "records"
-            self._form = _Form.EVENTS if is_sequence else _Form.HELD
+            self._form = _EVENTS if is_sequence else _Form.HELD
             self._events = JsonSequence()
         elif found == "other" and is_stream:
-            self._form, self._events = _Form.EVENTS, SseSplitter()
-        exchange.streaming = self._form is _Form.EVENTS
+            self._form, self._events = _EVENTS, SseSplitter()
+        exchange.streaming = self._form is _EVENTS
         begun = inlet.collected_body
         if self._events is not None and begun is not None:
             self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
 
     def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
-        if self._form is _Form.HELD:
+        if self._form is not _EVENTS:
             self._held += events
             events = self._release_events()
         for event in events:
@@ -236,19 +243,19 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         inlet, sequence = self._bodies[TO_CLIENT], self._events
         assert type(sequence) is JsonSequence
         is_stream = media_type(self.exchange.response_headers) == _EVENT_STREAM
-        is_json = sequence.count >= (1 if is_stream and is_end else 2) and not inlet.problem
-        if is_json and not (sequence.is_broken and sequence.count < 2):
-            self._form, self.exchange.streaming = _Form.EVENTS, True
+        is_full = inlet.size > _MAX_HELD or len(self._held) > _MAX_HELD_EVENTS
+        is_one = is_stream and not sequence.is_broken and (is_full or (is_end and sequence.count))
+        if (is_one or sequence.count > 1) and not inlet.problem:
+            self._form, self.exchange.streaming = _EVENTS, True
             events, self._held = self._held, []
             inlet.clear()
             return events
-        is_over = is_end or sequence.is_broken or inlet.problem
-        if not is_over and inlet.size <= _MAX_HELD and len(self._held) <= _MAX_HELD_EVENTS:
+        if not (is_end or is_full or sequence.is_broken or inlet.problem):
             return []
         self._held = []
         events = []
         if is_stream and not inlet.problem and not inlet.is_truncated:
-            self._form, self.exchange.streaming = _Form.EVENTS, True
+            self._form, self.exchange.streaming = _EVENTS, True
             self._events = SseSplitter()
             begun = inlet.collected_body
             assert begun is not None
@@ -326,11 +333,11 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             self._events.finish(at, self._held)
             found = self._release_events(is_end=True)
         elif self._form is _Form.UNKNOWN and self.exchange.streaming:
-            self._form, self._events = _Form.EVENTS, SseSplitter()
+            self._form, self._events = _EVENTS, SseSplitter()
             begun = self._bodies[TO_CLIENT].collected_body
             if begun is not None:
                 self._events.feed(begun.data, begun.began, begun.start, begun.end, found)
-        if self._form is not _Form.EVENTS:
+        if self._form is not _EVENTS:
             return False
         assert self._events is not None
         self._events.finish(at, found)
