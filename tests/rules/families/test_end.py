@@ -265,7 +265,7 @@ def test_version_is_refused(binding: str) -> None:
 @pytest.mark.parametrize(
     ("body", "media", "words"),
     [
-        ('{"a":1}\n{"b":2}\n', "application/x-ndjson", "2 lines of JSON (NDJSON)"),
+        ('{"a":1}\n{"b":2}\n', "application/x-ndjson", "2 JSON objects (NDJSON)"),
         ('\x1e{"a":1}\n\x1e{"b":2}\n', "text/plain", "2 JSON text records"),
         ('{"error":{"code":-32004,"message":"over"}}', "text/event-stream", "-32004: over"),
         ('{"result":{}}', "text/event-stream", "one JSON object under"),

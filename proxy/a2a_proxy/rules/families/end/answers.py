@@ -235,11 +235,7 @@ def wrong_container(call: CallFacts) -> Ending | None:
 def _read_sequence(call: CallFacts) -> tuple[str, str]:
     """Return what a body of JSON in place of events is, and the error in it; empty if it is
     none."""
-    found = [
-        each
-        for each in call.answers
-        if each.kind is not FrameKind.UNDECODABLE and is_json_sequence(each.framing)
-    ]
+    found = [each for each in call.answers if is_json_sequence(each.framing)]
     if not found:
         return "", ""
     is_error = any(each.kind is FrameKind.ERROR for each in found)
