@@ -12,7 +12,7 @@ changed since the last call.
 """
 
 from enum import IntEnum, StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -58,11 +58,6 @@ class Dialect(StrEnum):
     VENDOR = "vendor"
     """A mix of 0.1 and 0.2 (manual/protocol.md "Vendor hybrid")."""
     UNKNOWN = ""
-
-
-LiveMode = Literal["auto", "bidi", "1975", "2153"]
-"""Payload family of SendLiveMessage: detected from the bytes (`auto`), or set by the user
-(manual/protocol.md "Live payload detection")."""
 
 
 class ConnectionTls(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from a2a_proxy.model.option import Compat
 from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_name
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import parse_traceparent
-from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, Compat, SpanOptions
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.values import (
     Attributes,
     SpanContextIds,
