@@ -75,7 +75,7 @@ _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST}
 _CARD_EVENT, _STATUS, _ARTIFACT = EventKind.CARD, EventKind.STATUS, EventKind.ARTIFACT
 _EVENT = FrameKind.EVENT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
-_GROUP = 8
+_GROUP = 16
 """Frames that are delivered together: their payloads are searched for secrets in one pass."""
 _OWN_ANSWER = -1
 """The place of a fault that made the proxy respond: it concerns the next frame of the proxy."""

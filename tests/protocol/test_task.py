@@ -476,6 +476,7 @@ _EVENTS = st.one_of(
         st.sampled_from(_MEMBERS),
     ),
     st.sampled_from([{"task": task("WORKING")}, artifact("x")]),
+    st.builds(artifact, st.sampled_from("xyz"), append=st.just(True), lastChunk=st.booleans()),
 )
 _STEPS = st.lists(
     st.one_of(*[st.tuples(st.integers(0, _STREAMS - 1), _EVENTS)] * 4, st.none()),
@@ -487,10 +488,10 @@ _STEPS = st.lists(
 @example([(0, status("WORKING", contextId="")), (0, status("WORKING"))], "1.0", 1)
 @given(steps=_STEPS, version=st.sampled_from(["1.0", "1.1"]), finished=st.integers(1, 3))
 @settings(deadline=None, max_examples=300)
-def test_repeated_status_updates_give_the_same_records(
+def test_repeated_updates_give_the_same_records(
     steps: list[tuple[int, dict[str, Any]] | None], version: str, finished: int
 ) -> None:
-    """The fast path of repeated status updates changes the records as the general path does."""
+    """The fast path of repeated updates changes the records as the general path does."""
 
     def play() -> list[Any]:
         session, found = Session(limit=2, done=finished), []
@@ -513,6 +514,6 @@ def test_repeated_status_updates_give_the_same_records(
         ]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(TaskTracker, "_apply_steady_status", lambda *_: False)
+        patched.setattr(TaskTracker, "_apply_steady_update", lambda *_: False)
         expected = play()
     assert play() == expected

@@ -41,7 +41,7 @@ class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """Bytes of text, raw content and data."""
-        return sum([_content_size(each) for each in self.pieces])
+        return len(self.text) or sum([_content_size(each) for each in self.pieces])
 
     @property
     def content(self) -> int:

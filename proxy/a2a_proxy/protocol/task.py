@@ -238,8 +238,8 @@ class TaskTracker:
         self._changed: dict[TaskKey, FollowedTask] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
         self._steady: dict[int, _SteadyTask] = {}
-        """Exchanges whose last event was a status update of the current state of its task; until
-        their changes are reported, because that resets records."""
+        """Exchanges whose last update showed the current state of its task; until their changes are
+        reported, because that resets records."""
 
     def apply_frame(
         self, frame: Frame, exchange: TaskExchangeView, chunk: ArtifactChunk | None = None
@@ -247,10 +247,10 @@ class TaskTracker:
         """Update the records from one frame. Called for every frame; most calls return at once.
         `chunk` is the artifact chunk in it, if it was read."""
         kind = frame.kind
-        if kind is _EVENT and frame.event is _STATUS:
+        if kind is _EVENT and (frame.event is _STATUS or frame.event is _ARTIFACT):
             steady = self._steady.get(exchange.id)
-            if steady is None or not self._apply_steady_status(steady, frame, exchange):
-                self._apply_response(frame, exchange)
+            if steady is None or not self._apply_steady_update(steady, frame, exchange, chunk):
+                self._apply_response(frame, exchange, chunk)
                 self._note_steady(frame, exchange)
         elif kind is _REQUEST:
             self._apply_request(frame, exchange)
@@ -264,15 +264,20 @@ class TaskTracker:
         elif frame.error_code and not exchange.events:
             self._apply_refusal(exchange)
 
-    def _apply_steady_status(
-        self, steady: _SteadyTask, frame: Frame, exchange: TaskExchangeView
+    def _apply_steady_update(
+        self,
+        steady: _SteadyTask,
+        frame: Frame,
+        exchange: TaskExchangeView,
+        chunk: ArtifactChunk | None,
     ) -> bool:
-        """Apply a status update that repeats task and state of its exchange, as `_apply_response`
-        would; return False if it does more."""
+        """Apply an update that repeats task and state of its exchange, as `_apply_response` would;
+        return False if it does more."""
         record, states = steady
         if (
             record.states is not states
-            or frame.state != states[-1][1]
+            or (frame.state or states[-1][1]) != states[-1][1]
+            or (frame.event is _STATUS and not frame.state)
             or frame.task_id != record.task_id
             or frame.generation > 0
             or record.numbers is not None
@@ -284,17 +289,19 @@ class TaskTracker:
             record.last = frame.at
         if frame.message_id:
             self._count_message(record, frame)
+        if frame.event is _ARTIFACT:
+            _apply_artifact(record, frame, chunk or find_only_chunk(frame))
         return True
 
     def _note_steady(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Remember the task of the exchange if a further status update of the same state changes
-        only its time and its messages."""
+        """Remember the task of the exchange if a further update of the same state changes only its
+        time, its messages and an artifact."""
         record = self._records.get((exchange.agent, frame.task_id))
         if (
             record is not None
             and record.context_id
             and record.states
-            and record.states[-1][1] == frame.state
+            and frame.state in (0, record.states[-1][1])
             and record.count_shown(exchange.id) == len(record.states) - 1 + record.dropped
             and exchange.binding is not _WEBHOOK
         ):

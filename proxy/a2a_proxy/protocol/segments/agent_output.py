@@ -97,10 +97,11 @@ class AgentOutput:
             self._interruptions.apply_cancel_response(conversation, frame.at)
         self._end_if_complete(conversation, segment, frame, evidence)
         steady = (
-            event is _STATUS
+            (event is _STATUS or event is _ARTIFACT)
             and call.answered > MAX_SEARCHED_FRAMES
             and not call.tells
             and not segment.ended
+            and conversation.state not in END_REASONS
         )
         call.steady = segment if steady else None
         conversation.busy = (
@@ -110,25 +111,32 @@ class AgentOutput:
         )
         return True
 
-    def apply_steady_status(
+    def apply_steady_update(
         self, conversation: ConversationState, segment: SegmentState, frame: Frame
     ) -> bool:
-        """Apply a status update that changes no state on the only stream, as `apply_event` would;
-        False for other events.
+        """Apply an update that changes no state on the only stream, as `apply_event` would: of the
+        status, or the next chunk of an artifact; False for other events.
 
         Most frames are such updates, so this function does in one pass what is split into several
         functions elsewhere.
         """
-        if (
-            segment.ended
-            or conversation.busy
-            or frame.event is not _STATUS
-            or frame.state != conversation.state
-            or frame.task_id != conversation.task_id
-        ):
+        if segment.ended or conversation.busy or frame.task_id != conversation.task_id:
             return False
-        message = frame.message_id
-        if not message and self._learn_output(conversation, frame):
+        message, event = frame.message_id, frame.event
+        if event is _ARTIFACT:
+            if (
+                frame.state
+                or not frame.append
+                or frame.last_chunk
+                or frame.artifact_id not in conversation.chains
+            ):
+                return False
+            conversation.byte_count = -1
+        elif (
+            event is not _STATUS
+            or frame.state != conversation.state
+            or (not message and self._learn_output(conversation, frame))
+        ):
             return False
         at = frame.at
         gap = at - segment.end
@@ -143,6 +151,7 @@ class AgentOutput:
         self._segments.grown[segment.id] = segment
         if message:
             conversation.message_id = message
+        if message or event is _ARTIFACT:
             conversation.last_output = segment.last_output = at
             segment.outputs += 1
             if not segment.first_output:

@@ -114,13 +114,13 @@ class OpenExchange(msgspec.Struct, gc=False):
     role: str
     """`send`, `live`, `watch` (another subscription to a task), `look` (a snapshot) or `cancel`."""
     answered: int = 0
-    """Number of frames of the agent that were processed, not counting steady status updates."""
+    """Number of frames of the agent that were processed, not counting steady updates."""
     tells: bool = False
     """Whether frames of the agent had evidence such as authors, so all of its frames are
     searched."""
     steady: SegmentState | None = None
     """The agent's segment of its last frame, if the next frame may use the fast path
-    (`apply_steady_status`)."""
+    (`apply_steady_update`)."""
 
 
 _segment_values = attrgetter(*Segment.__struct_fields__)

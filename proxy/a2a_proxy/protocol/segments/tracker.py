@@ -146,7 +146,7 @@ class SegmentTracker:
             if (
                 call is not None
                 and call.steady is not None
-                and self._agent_output.apply_steady_status(call.conversation, call.steady, frame)
+                and self._agent_output.apply_steady_update(call.conversation, call.steady, frame)
             ):
                 return call.conversation
             return self._apply_response(frame, exchange)

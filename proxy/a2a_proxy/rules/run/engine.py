@@ -30,21 +30,23 @@ from a2a_proxy.model.values import (
     Task,
 )
 from a2a_proxy.model.wire import ConnectionFacts, Direction
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.naming import frame_phrase, frame_sender
-from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
+from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
-from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
+from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, forget_after_delete
-from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
+from a2a_proxy.rules.state.records import ExchangeRecord, KnownArtifact, TaskRecord
+from a2a_proxy.rules.state.repeated_update import PLAIN_FRAMINGS, Update, find_repeated
 from a2a_proxy.rules.state.session_state import SavedSession, SessionState, rule_dialect
 
 MAX_PENDING_REQUESTS = 16
@@ -215,9 +217,7 @@ class Engine:
                 if checked is not None and checks is answering[3]
                 else check_payload(frame, answering[1], answering[3])
             )
-            if type(found) is not StatusSummary or not self._apply_repeated_status(
-                answering, frame, found, out
-            ):
+            if type(found) is bool or not self._apply_repeated(answering, frame, found, out):
                 self._apply_frame(frame, source, found, out)
 
     def _apply_frame(
@@ -227,7 +227,7 @@ class Engine:
         gate_result: GateResult | None,
         out: list[Observation],
     ) -> None:
-        """Process a frame that is not a repeated status, after the time has advanced to it."""
+        """Process a frame that is no repeated update, after the time has advanced to it."""
         number = frame.exchange
         if not number:
             self._judge_connection_frame(frame, source, out)
@@ -276,24 +276,30 @@ class Engine:
         )
         return context.record.faulted or any(name in self._faulted for name in named if name)
 
-    def _apply_repeated_status(
-        self, answering: _AnswerContext, frame: Frame, seen: StatusSummary, out: list[Observation]
+    def _apply_repeated(
+        self, answering: _AnswerContext, frame: Frame, update: Update, out: list[Observation]
     ) -> bool:
-        """Judge the frame if `is_repeated_status` is true for it, as for most frames; return
-        whether it was."""
+        """Judge the frame if `find_repeated` is true for it, as for most frames; return whether it
+        was."""
         record, exchange, table, _ = answering
         task = self.session.tasks.get((record.agent, frame.task_id))
-        if task is None or not is_repeated_status(record, frame, task) or record.ours or frame.ours:
+        if task is None or record.ours or frame.ours:
             return False
-        flags = self.session.on_repeated_response(record, frame, task, seen) | record.flags
+        artifact = find_repeated(record, frame, task, update)
+        if not artifact:
+            return False
+        flags = self.session.on_repeated_response(record, frame, task, update, artifact)
+        flags |= record.flags
         found = table[flags]
         if found:  # the values before this update equal its own
             before = (task.state, task.context_id, record.state)
             self._run_judges(
                 found,
-                self._answer_rule_context(record, exchange, frame, task, flags, seen, before),
+                self._answer_rule_context(record, exchange, frame, task, flags, update, before),
                 out,
             )
+        if isinstance(artifact, KnownArtifact) and isinstance(update, ArtifactChunk):
+            state_sequence.extend_artifact(artifact, frame, update)
         return True
 
     def on_exchange_closed(self, exchange: Exchange, out: list[Observation]) -> None:

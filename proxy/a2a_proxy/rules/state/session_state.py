@@ -20,9 +20,8 @@ from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import AgentFacts
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
-from a2a_proxy.rules.run import status_fast_path
-from a2a_proxy.rules.state import state_sequence
+from a2a_proxy.rules.facts.partial_decode import GateResult
+from a2a_proxy.rules.state import repeated_update, state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
 from a2a_proxy.rules.state.records import (
     AgentRecord,
@@ -178,7 +177,7 @@ class SessionState:
                 return self._on_stream_end(record, frame)
         flags = 0 if record.answers else _FIRST_FLAG
         record.answers += 1
-        if frame.framing not in status_fast_path.PLAIN_FRAMINGS:
+        if frame.framing not in repeated_update.PLAIN_FRAMINGS:
             flags |= _FRAMED
         if record.errors:
             flags |= _AFTER_ERROR
@@ -208,18 +207,23 @@ class SessionState:
                 self._apply_other_event(record, frame, event)
             record.last = event
         if record.operation in STREAMING_OPERATIONS and frame.payload:
-            flags |= status_fast_path.repeat_flag(record, frame.payload)
+            flags |= repeated_update.repeat_flag(record, frame.payload)
         record.last_at, record.last_seq = frame.at, frame.seq
         return flags, task
 
     def on_repeated_response(
-        self, record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
+        self,
+        record: ExchangeRecord,
+        frame: Frame,
+        task: TaskRecord,
+        update: repeated_update.Update,
+        artifact: KnownArtifact | bool,
     ) -> int:
-        """Do the same as `on_response` for an update for which `is_repeated_status` is true, but
-        faster."""
+        """Do the same as `on_response` for an update for which `find_repeated` returned `artifact`,
+        but faster."""
         if not task.move_count or self._move_count - task.move_count > self._min_moves:
             self._mark_recent(task)
-        return status_fast_path.apply_repeated_status(record, frame, task, summary)
+        return repeated_update.apply_repeated(record, frame, task, update, artifact)
 
     def _note_unreadable(self, record: ExchangeRecord, frame: Frame) -> None:
         """Record an unreadable frame, or one that names no task, no artifact or another task. It
@@ -543,8 +547,8 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
 def _content_flag(record: ExchangeRecord, frame: Frame, of_event: int) -> int:
     """Return the flag of a late status update, or of content that may name a media type."""
     if of_event == _STATUS_FLAG:
-        is_late = frame.at - record.started >= status_fast_path.COLLECTING_SILENCE
-        return status_fast_path.burst_flag(record, frame.at) if is_late else 0
+        is_late = frame.at - record.started >= repeated_update.COLLECTING_SILENCE
+        return repeated_update.burst_flag(record, frame.at) if is_late else 0
     if of_event & _TYPED_EVENTS and (b"/" in frame.payload or frame.redacted):
         return _TYPED
     return 0

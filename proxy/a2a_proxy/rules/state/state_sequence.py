@@ -342,17 +342,24 @@ def apply_artifact(
         found.first_generation = frame.generation
         found.is_fully_recorded = True
     found.is_fully_recorded = found.is_fully_recorded and not frame.redacted and not frame.truncated
-    found.chunks += 1
-    found.appends += frame.append
     found.is_complete = found.is_complete or frame.last_chunk
-    found.at, found.last_generation = frame.at, frame.generation
+    if summary.place is not None:
+        summary.place.is_steady = not is_description_changed(found, summary)
+    extend_artifact(found, frame, summary)
+
+
+def extend_artifact(artifact: KnownArtifact, frame: Frame, summary: ArtifactChunk) -> None:
+    """Add the content of a chunk to its artifact."""
+    artifact.chunks += 1
+    artifact.appends += frame.append
+    artifact.at, artifact.last_generation = frame.at, frame.generation
     for piece in summary.pieces:
         if isinstance(piece, bytes):
-            found.length += len(piece)
-            found.digest = crc32(piece, found.digest)
+            artifact.length += len(piece)
+            artifact.digest = crc32(piece, artifact.digest)
         else:
-            found.byte_count += piece if isinstance(piece, int) else 0
-            found.other_parts += 1
+            artifact.byte_count += piece if isinstance(piece, int) else 0
+            artifact.other_parts += 1
 
 
 def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:

@@ -111,10 +111,10 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
         frame.state not in ACTIVE or frame.kind is FrameKind.EVENT
     ):  # A2A-HTTP-005 judges a stream in place of an answer
         return
-    if context.is_v1 and request_dialect(context) in (Family.OLD, Family.OLDEST):
-        return
     wanted = _returns_immediately(context)
-    if wanted is False or (wanted is None and context.is_v1):
+    if wanted or (wanted is None and not context.is_v1):
+        return
+    if not context.is_v1 or request_dialect(context) not in (Family.OLD, Family.OLDEST):
         asked = "`returnImmediately` is not set" if context.is_v1 else "`blocking` is true"
         told = (
             f"the answer is task {frame.task_id} in state {state_label(frame.state)}, although "

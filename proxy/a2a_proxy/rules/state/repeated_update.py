@@ -1,19 +1,21 @@
-"""Fast path for the most common event: another status update of a stream, with an unchanged task
-state.
+"""Fast path for the most common events of a stream: another status update with an unchanged task
+state, and the next chunk of an artifact.
 
 `SessionState.on_response` handles every event: it determines what changed and applies it. Here
 nothing changed, which one condition establishes, so little work remains. A test compares both
 paths; this one reduces the rules' cost of a stream by a third.
 """
 
+from typing import Final
 from zlib import crc32
 
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
-from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, TaskRecord
+from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, KnownArtifact, TaskRecord
 
 COLLECTING_SILENCE, MAX_BURST = 2_000_000_000, 300_000_000
 """Silence after the start of a call that indicates buffering on the way, and the longest burst that
@@ -32,20 +34,22 @@ PLAIN_FRAMINGS = frozenset(
 them."""
 _MAX_DIGESTS, _DIGEST_BYTES = 32, 4
 """Number of payloads that a stream remembers, and bytes of a CRC-32."""
+_SLASH: Final = ord("/")
+
+Update = StatusSummary | ArtifactChunk
 
 
-def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> bool:
-    """Return whether the status update repeats stream, task and state. `task` is the task it names.
+def find_repeated(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, update: Update
+) -> KnownArtifact | bool:
+    """Return whether the update repeats stream, task and state; for a chunk, the artifact that it
+    continues. `task` is the task it names.
 
     Everything that could make another frame notable is tested here. What can make this frame
-    notable (no new content, or a repetition) is left to `apply_repeated_status`.
+    notable (no new content, or a repetition) is left to `apply_repeated`.
     """
-    state, states, here = frame.state, task.states, record.position
-    return bool(
-        frame.event is _STATUS_EVENT
-        and state == record.state
-        and state in ACTIVE
-        and frame.kind is _EVENT_FRAME
+    if not (
+        frame.kind is _EVENT_FRAME
         # stream: it showed this task before, without errors
         and record.events
         and not record.errors
@@ -54,10 +58,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
         and frame.framing in PLAIN_FRAMINGS
         and not frame.final
         and not frame.note
-        # task: still in this state, with no other stream
-        and 0 <= here < len(states)
-        and record.dropped == task.dropped
-        and states[here][1] == state
+        # task: no other stream
         and not task.terminal
         and not task.single_stream_since
         and len(task.streams) < 2
@@ -66,16 +67,65 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
         and task.numbered == "no"
         and not frame.generation
         and not task.generation
+    ):
+        return False
+    if isinstance(update, ArtifactChunk):
+        artifact = task.artifacts.get(frame.artifact_id)
+        place = update.place
+        continues = (
+            place is not None
+            and place.is_steady
+            and artifact is not None
+            and artifact.stream == record.id
+            and not artifact.is_complete
+            and frame.append
+            and not frame.last_chunk
+            and not frame.state
+        )
+        return artifact if continues and artifact is not None else False
+    state, states, here = frame.state, task.states, record.position
+    return (
+        frame.event is _STATUS_EVENT
+        and state == record.state
+        and state in ACTIVE
+        and 0 <= here < len(states)
+        and record.dropped == task.dropped
+        and states[here][1] == state
     )
 
 
-def apply_repeated_status(
-    record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
+def apply_repeated(
+    record: ExchangeRecord,
+    frame: Frame,
+    task: TaskRecord,
+    update: Update,
+    artifact: KnownArtifact | bool,
 ) -> int:
-    """Apply an update for which `is_repeated_status` is true and return its flags."""
-    at, bare, stamp = frame.at, summary.is_bare, summary.stamp
+    """Apply an update for which `find_repeated` returned `artifact`, and return its flags. The
+    chunk is added to its artifact later, by `state_sequence.extend_artifact`."""
+    at = frame.at
     record.answers += 1
     record.events += 1
+    if isinstance(update, StatusSummary):
+        flags = _apply_status(record, frame, task, update)
+    else:
+        assert isinstance(artifact, KnownArtifact)
+        flags = _REPEATED_CHUNK_FLAGS
+        if _SLASH in frame.payload:
+            flags |= _TYPED_FLAG
+        if artifact.chunks > 1 and state_sequence.MIN_REPEATED <= artifact.length == update.size:
+            flags |= _SAME_LENGTH_FLAG
+    if record.operation in STREAMING_OPERATIONS:
+        flags |= repeat_flag(record, frame.payload)
+    task.last = record.last_at = at
+    record.last, record.last_seq = frame.event, frame.seq
+    return flags
+
+
+def _apply_status(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
+) -> int:
+    at, bare, stamp = frame.at, summary.is_bare, summary.stamp
     flags = _REPEATED_STATUS_FLAGS
     if at - record.started >= COLLECTING_SILENCE:
         flags |= burst_flag(record, at)
@@ -86,13 +136,8 @@ def apply_repeated_status(
     if bare and record.is_bare_status and stamp == record.stamp:
         flags |= _IDLE_FLAG
     record.is_bare_status = bare
-    if stamp:
-        flags |= state_sequence.apply_timestamp(record, task, stamp)
-    if record.operation in STREAMING_OPERATIONS:
-        flags |= repeat_flag(record, frame.payload)
-    task.last = record.state_at = record.last_at = at
-    record.last, record.last_seq = _STATUS_EVENT, frame.seq
-    return flags
+    record.state_at = at
+    return flags | state_sequence.apply_timestamp(record, task, stamp) if stamp else flags
 
 
 def burst_flag(record: ExchangeRecord, at: int) -> int:
@@ -120,6 +165,10 @@ def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
 
 _STATUS_EVENT, _EVENT_FRAME = EventKind.STATUS, FrameKind.EVENT
 _REPEATED_STATUS_FLAGS = int(FrameFlag.STATUS | FrameFlag.LATER | FrameFlag.SAME)
+_REPEATED_CHUNK_FLAGS = int(
+    FrameFlag.ARTIFACT | FrameFlag.LATER | FrameFlag.APPEND | FrameFlag.KNOWN_ARTIFACT
+)
+_TYPED_FLAG, _SAME_LENGTH_FLAG = int(FrameFlag.TYPED), int(FrameFlag.SAME_LENGTH)
 _TOGETHER_FLAG, _IDLE_FLAG, _REPEAT_FLAG = (
     int(FrameFlag.TOGETHER),
     int(FrameFlag.IDLE),
