@@ -15,6 +15,7 @@ from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.console import StartInfo, make_console
+from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.otlp import OtlpRunFollower, otlp_settings, summarize_export
 from a2a_proxy.follower.checkpoint import CheckpointFile
@@ -222,7 +223,7 @@ def test_the_banner_names_the_backend(capfd: pytest.CaptureFixture[str]) -> None
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
     console = make_console(ProxyArguments())
     for otlp, words in ((settings, ["spans to 127.0.0.1:1"]), (None, [])):
-        followers = Followers(run_followers((), otlp, None, console), console)
+        followers = Followers(run_followers(FollowerOptions(otlp=otlp), console), console)
         console.show_start(StartInfo("1", [], "r.db", (), spans_to=followers.span_backend))
         console.close()
         assert [line for line in capfd.readouterr().err.splitlines() if "spans" in line] == words
@@ -264,9 +265,11 @@ def test_otel_sdk_disabled_turns_the_export_off(
     """As all programs with OpenTelemetry do; traffic is relayed all the same."""
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
     console = make_console(ProxyArguments())
-    assert [type(each) for each in run_followers((), settings, None, console)] == [OtlpRunFollower]
+    assert [type(each) for each in run_followers(FollowerOptions(otlp=settings), console)] == [
+        OtlpRunFollower
+    ]
     monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
-    assert run_followers((), settings, None, console) == []
+    assert run_followers(FollowerOptions(otlp=settings), console) == []
     console.close()
     assert capfd.readouterr().err.splitlines() == [
         "a2a-proxy: warning: OTEL_SDK_DISABLED is true: nothing is exported",

@@ -35,7 +35,7 @@ def merge_tasks(old: Task, new: Task) -> Task:
 def _merge_values(old: _Value, new: _Value, **merged: Any) -> _Value:
     """Return the union of two views: the value of each field in `merged`, the beginning and the
     texts of the old view as far as it has them, and the higher of each two other numbers."""
-    for name in merged.keys() ^ set(old.__struct_fields__):
+    for name in set(old.__struct_fields__) - merged.keys():
         before, after = getattr(old, name), getattr(new, name)
         is_kept = isinstance(before, str) or name == "first"
         merged[name] = before or after if is_kept else max(before, after)
