@@ -269,7 +269,7 @@ def test_otel_sdk_disabled_turns_the_export_off(
         OtlpRunFollower
     ]
     monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
-    assert run_followers(wanted, console) == []
+    assert run_followers(FollowerOptions(otlp=settings), console) == []
     console.close()
     assert capfd.readouterr().err.splitlines() == [
         "a2a-proxy: warning: OTEL_SDK_DISABLED is true: nothing is exported",
