@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.http import PREFACE
 
 Bytes = Callable[[int], bytes]
 """Return the bytes of that many messages."""

@@ -13,8 +13,8 @@ from functools import cache
 
 import msgspec
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction
-from a2a_proxy.wire.detect import PREFACE
 from support_conversation import Step
 from support_mutations import SAMPLES, Talk, chunks, loaded
 from support_ways import Way, to_absolute_form

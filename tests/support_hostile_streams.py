@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.http import PREFACE
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, Script, frame, prefixed
 
 METHOD = "/lf.a2a.v1.A2AService/SendMessage"

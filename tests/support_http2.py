@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import Direction, WireEvent
-from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2 import Http2Decoder
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT

@@ -8,8 +8,8 @@ import contextlib
 import ssl
 from typing import Any
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import Direction
-from a2a_proxy.wire.detect import PREFACE
 from support_conversation import Step
 from support_relay import reset
 from support_ways import Channel, Line, TlsChannel, Way, expected_requests

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from a2a_proxy.cards.keys import parse_keys
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.values import Finding, Frame, Observation
+from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Observation
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.endings.call_facts import SessionCalls
+from a2a_proxy.rules.endings.ending import Ending
+from a2a_proxy.rules.endings.evaluate import find_endings
 from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.examples.script import Script
 from support_recording import facts
@@ -20,11 +24,49 @@ KEY = b"k" * 32
 
 def findings(script: Script) -> list[Finding]:
     """Return the findings of rules and decoders about a conversation."""
+    return [each for each in _observe(script.make_chunks())[1] if type(each) is Finding]
+
+
+def _observe(chunks: Sequence[Chunk]) -> tuple[Observer, list[Observation]]:
     observer = Observer(Redactor(KEY), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []
-    for chunk in script.make_chunks():
+    for chunk in chunks:
         observer.feed(chunk, out)
-    return [each for each in out if type(each) is Finding]
+    return observer, out
+
+
+class _ObservedCalls:
+    """The facts of a session that was observed."""
+
+    def __init__(
+        self, frames: list[Frame], exchanges: list[Exchange], connections: list[Connection]
+    ) -> None:
+        self._frames = frames
+        self._exchanges = {each.id: each for each in exchanges}
+        self._connections = {each.id: each for each in connections}
+
+    def read_exchange(self, number: int) -> Exchange:
+        return self._exchanges[number]
+
+    def read_frames(self, number: int) -> list[Frame]:
+        return [each for each in self._frames if each.exchange == number]
+
+    def read_payload(self, number: int, seq: int) -> bytes:
+        return next(each.payload for each in self.read_frames(number) if each.seq == seq)
+
+    def read_connection(self, number: int) -> Connection | None:
+        return self._connections.get(number)
+
+
+def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
+    """Return the endings of a conversation by exchange."""
+    chunks = session.make_chunks() if isinstance(session, Script) else session
+    observer, out = _observe(chunks)
+    changes = observer.pop_changes()
+    frames = [each for each in out if type(each) is Frame]
+    source = _ObservedCalls(frames, changes.exchanges, changes.connections)
+    calls = SessionCalls(changes.exchanges, changes.tasks, chunks[-1].at, source)
+    return find_endings(calls)
 
 
 def told(script: Script) -> list[str]:
@@ -37,10 +79,7 @@ def told(script: Script) -> list[str]:
 
 def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
     """Write a recording of a session with the findings that were reported during it."""
-    observer = Observer(Redactor(KEY), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
-    out: list[Observation] = []
-    for chunk in chunks:
-        observer.feed(chunk, out)
+    observer, out = _observe(chunks)
     session = facts(
         1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",)
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import trustme
 
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.http import PREFACE
 
 READ_SIZE = 1 << 16
 OPENED, UNREAD = "agent.test", "unread.test"

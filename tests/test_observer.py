@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.model.values import Finding, Frame, FrameKind, Observation, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction, PassedFacts
@@ -23,7 +24,6 @@ from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.run.deadlines import DeadlineQueue
 from a2a_proxy.wire import http1
 from a2a_proxy.wire.connection import ConnectionDecoder
-from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE
 from support_conversation import TO_AGENT, TO_CLIENT, Http, Script
 from support_observer import (

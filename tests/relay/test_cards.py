@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.server import MAX_LEARNED_LISTENERS
-from a2a_proxy.wire.detect import PREFACE
 from support_cards import PATH, call, card_agent, fetch, grpc_server, http_agent, urls_of
 from support_relay import NO_EDITS, Bench, Story, agent, relaying, until
 

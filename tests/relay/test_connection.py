@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import connection
 from a2a_proxy.relay.listener_state import EditPolicy
-from a2a_proxy.wire.detect import PREFACE
 from support_relay import (
     NO_EDITS,
     SECONDS,

@@ -21,6 +21,7 @@ import trustme
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.client_tls import ClientTls
@@ -28,7 +29,6 @@ from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.tunnel import Interception
-from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, ForwardBench, Handler, Story, agent, echo, forwarding, until
 from support_tls_peer import DemandingAgent
 

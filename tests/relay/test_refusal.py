@@ -14,6 +14,7 @@ import h2.events
 import pytest
 from hpack import Encoder
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.problem import percent_encode, unreachable
 from a2a_proxy.relay.refusal import (
@@ -25,7 +26,6 @@ from a2a_proxy.relay.refusal import (
     make_refusal,
 )
 from a2a_proxy.relay.refusal_responder import RefusalResponder
-from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 
 Play = Callable[[Story], None]

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 import trustme
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import ChunkKind, Direction, PassedFacts
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.tcp import reset_connection
-from a2a_proxy.wire.detect import PREFACE
 from support_relay import (
     SECONDS,
     UNKNOWN,

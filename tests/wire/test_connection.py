@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import Control, Direction, Head, WireEvent
 from a2a_proxy.wire.connection import MAX_HELD, ConnectionDecoder
-from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder
 from support_wire import Step, in_every_split, play, reload

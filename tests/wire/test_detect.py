@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.detect import MAX_PREFIX, PREFACE, ProtocolKind, detect_protocol
+from a2a_proxy.http import PREFACE
+from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
 
 HELLO = bytes.fromhex("1603010200010001fc0303")
 

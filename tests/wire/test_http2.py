@@ -15,9 +15,9 @@ from hyperframe.frame import Frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.saved_state import encode_state
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable
-from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2 import MAX_FRAME_SIZE, Http2Decoder
 from support_http2 import DOWN, REQUEST, UP, decode, frame, literal, upstream
 from support_wire import FEED_END, merged, reload

@@ -17,9 +17,9 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.values import Frame, FrameKind
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
-from a2a_proxy.wire.detect import PREFACE
 from support_http2 import frame, literal
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import observe

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.model.wire import (
     ChunkKind,
     ClientProcess,
@@ -53,7 +54,7 @@ from a2a_proxy.relay.tls import (
     describe_upstream,
     explain_handshake_error,
 )
-from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
+from a2a_proxy.wire.detect import TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.connection import LINGER_SECONDS, Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WORK_AT_LEAST, WORK_PER_STEP
@@ -20,7 +21,6 @@ from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.refusal import make_refusal
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.wire.detect import PREFACE
 
 _REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 """Stands for any HTTP/1.1 request where the response of the proxy depends on the protocol only."""

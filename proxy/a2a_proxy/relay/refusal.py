@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.http.h1 import Http1Error, header_field, parse_request_head
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.relay.refusal_responder import RefusalResponder
-from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
+from a2a_proxy.wire.detect import TLS_BYTE
 
 MAX_HEAD_BYTES = 64 * 1024
 """Bytes of the longest head, or header block, that is waited for."""

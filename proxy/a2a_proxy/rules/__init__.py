@@ -8,6 +8,7 @@ The rules:
 Running them:
 - `run`: engine, gate, flags, repeat limit (package)
 - `context`: the context given to a rule
+- `endings`: why a call or a task did not end well, from a whole recording (package)
 
 Facts and state:
 - `state`: agents, tasks and open exchanges of a session (package)

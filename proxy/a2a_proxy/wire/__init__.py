@@ -22,8 +22,6 @@ One direction:
 
 Elements:
 - `http1_head`: HTTP/1.1 heads
-- `http2_frame`: one HTTP/2 frame
-- `hpack_decoder`: HPACK for one direction
 - `client_hello`: server name and protocols of a TLS client
 - `stray`: stray lines between messages
 - `lines`: lines of text outside messages

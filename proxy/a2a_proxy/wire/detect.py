@@ -2,8 +2,7 @@
 
 from enum import StrEnum
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""The HTTP/2 connection preface (RFC 9113, 3.4)."""
+from a2a_proxy.http import PREFACE
 
 TLS_BYTE = 0x16
 """The first byte of a TLS connection: a record of type handshake (RFC 8446, 5.1)."""

@@ -10,12 +10,34 @@ The bytes of a `Body` are the last ones of its byte range; trailing padding foll
 without bytes. An `End` starts at the offset just past the frame that ended the direction.
 """
 
-import contextlib
-from collections.abc import Callable
-from struct import Struct
+from collections import Counter
+from typing import Any
 
 import msgspec
 
+from a2a_proxy.http import PREFACE
+from a2a_proxy.http.h2 import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_STREAM,
+    FRAME_HEAD_SIZE,
+    GOAWAY,
+    PADDED,
+    PING,
+    PRIORITY,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    STREAM_MASK,
+    WINDOW_UPDATE,
+    Frame,
+    FrameHandler,
+    HeaderBlock,
+    Violation,
+    describe_frame_head,
+    unpack_uint32,
+)
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import (
@@ -29,9 +51,7 @@ from a2a_proxy.model.wire import (
     Undecodable,
     WireEvent,
 )
-from a2a_proxy.wire.detect import PREFACE
-from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
-from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields
+from a2a_proxy.wire.http2_side import DataFrame, DirectionState, HeaderFields
 
 MAX_FRAME_SIZE = 1 << 20
 """Maximum bytes of a frame other than DATA, and of a compressed header block."""
@@ -41,83 +61,76 @@ MAX_DEBUG_DATA = 4096
 MAX_STREAMS = 1 << 18
 """Maximum number of streams open at the same time on one connection."""
 
-_FRAME_HEAD_SIZE = 9
-(
-    _DATA,
-    _HEADERS,
-    _PRIORITY,
-    _RST_STREAM,
-    _SETTINGS,
-    _PUSH_PROMISE,
-    _PING,
-    _GOAWAY,
-    _WINDOW_UPDATE,
-    _CONTINUATION,
-) = range(10)
-_END_STREAM = _ACK = 0x1
-_END_HEADERS = 0x4
-_PADDED = 0x8
-_PRIORITISED = 0x20
-_HEADER_TABLE_SIZE = 1
-_STREAM_MASK = 0x7FFFFFFF
-
-_PASSED_THROUGH = (_DATA, _PRIORITY)
-
 # State bits of a stream: header block seen (1 toward the agent, 2 toward the client), ended (4, 8),
 # cut (16).
 _CLOSED_BITS = 4 | 8
 _CUT_BIT = 16
 
-_unpack_frame_head = Struct(">IBI").unpack_from
-_unpack_uint32 = Struct(">I").unpack_from
-_iter_settings = Struct(">HI").iter_unpack
 
-
-class Http2Decoder(State, tag="h2c"):
+class Http2Decoder(State, FrameHandler, tag="h2c"):
     """Decodes both directions of one connection. Never raises, whatever the bytes."""
 
-    counters: dict[str, int] = {}
+    handled: frozenset[int] = frozenset(range(CONTINUATION + 1)) - {PRIORITY}
+
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
     """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`,
     `priority`, `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were
     already closed; and `OPAQUE_COUNTERS`."""
-    _sides: tuple[DirectionState, DirectionState] = msgspec.field(
-        default_factory=lambda: (
-            DirectionState(Direction.TO_AGENT, preface=True),
-            DirectionState(Direction.TO_CLIENT),
-        )
+    _sides: list[DirectionState] = msgspec.field(
+        default_factory=lambda: [
+            DirectionState(MAX_FRAME_SIZE, preface=True),
+            DirectionState(MAX_FRAME_SIZE, direction=Direction.TO_CLIENT),
+        ]
     )
     _streams: dict[int, int] = {}
     _highest: int = 0
+    _direction: Direction = Direction.TO_AGENT
+    """The direction of the bytes that are decoded."""
+    _at: int = 0
+    """Time they arrived, ns."""
+    _base: int = -1
+    """Offset of the incomplete frame that they continue; -1 if there is none."""
+    _out: list[Any] = []
+    """Their events."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode bytes of one direction that arrived at `at` (ns) and append events to `out`."""
         side = self._sides[direction]
         if side.opaque:
             side.offset += len(data)
-            self._add_to_counter(OPAQUE_COUNTERS[direction], len(data))
+            self.counters[OPAQUE_COUNTERS[direction]] += len(data)
             return
-        began = at
-        if side.incomplete:
-            side.incomplete += data
-            if len(side.incomplete) < side.need:
-                return
-            data, began = bytes(side.incomplete), side.began
-            side.incomplete.clear()
-        end = side.offset + len(data)
+        self._at = at
+        if self._direction is not direction:
+            self._direction = direction
+        base = end = side.offset
         try:
-            self._read_frames(side, data, at, began, out)
+            if side.rest or side.preface:
+                self._base, end = base, base + len(side.rest)
+                side.scan(data, 0, self)
+            else:
+                if self._base >= 0:
+                    self._base = -1
+                side.scan_frames(data, 0, self)
+            if side.rest and (end == base or side.offset != base):
+                side.began = at
         except Violation as wrong:
-            side.offset = end
-            self._add_to_counter(OPAQUE_COUNTERS[direction], end - wrong.offset)
-            out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
+            side.offset = end + len(data)
+            self.counters[OPAQUE_COUNTERS[direction]] += side.offset - wrong.offset
+            self._out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
             self._silence_direction(side)
+        out += self._out
+        self._out.clear()
 
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode whole frames that the proxy sent in one direction, also in the middle of a frame
         of the peer. Their header blocks use no dynamic table, and their bytes do not count."""
-        side = DirectionState(direction, offset=self._sides[direction].offset)
-        with contextlib.suppress(Violation):
-            self._read_frames(side, data, at, at, out)
+        side = self._sides[direction]
+        self._sides[direction] = DirectionState(
+            MAX_FRAME_SIZE, offset=side.offset, direction=direction
+        )
+        self.feed(direction, data, at, out)
+        self._sides[direction] = side
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction. Every stream that is open in either
@@ -143,227 +156,114 @@ class Http2Decoder(State, tag="h2c"):
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
 
-    # Frames
+    # DATA and other frames that are not held
 
-    def _read_frames(
-        self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]
-    ) -> None:
-        """Read the frames of `buf`, whose first byte arrived at `began` (ns), and keep the
-        incomplete rest."""
-        direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
-        streams, append = self._streams, out.append
-        pos, need, whole = 0, _FRAME_HEAD_SIZE, 0
-        if side.preface:
-            if total < len(PREFACE):
-                _keep_incomplete(side, buf, 0, len(PREFACE), began)
-                return
-            pos = self._read_preface(side, buf, at, out)
-        try:
-            if side.flow is not None:
-                pos = self._pass_flow(side, side.flow, buf, pos, at, out)
-            while total - pos >= _FRAME_HEAD_SIZE:
-                word, flags, stream = _unpack_frame_head(buf, pos)
-                kind, length = word & 0xFF, word >> 8
-                stream &= _STREAM_MASK
-                stop = pos + _FRAME_HEAD_SIZE + length
-                if not kind and stop <= total and not flags & _PADDED and side.block is None:
-                    whole += 1
-                    if streams.get(stream, _CLOSED_BITS) & ended:
-                        self._count_late_data(stream, length, base + pos)
-                    else:
-                        if length:
-                            append(
-                                Body(
-                                    stream,
-                                    direction,
-                                    at,
-                                    base + pos,
-                                    base + stop,
-                                    buf[pos + _FRAME_HEAD_SIZE : stop],
-                                )
-                            )
-                        if flags & _END_STREAM:
-                            self._end_direction(side, stream, at, base + stop, out)
-                    pos = stop
-                    continue
-                _check_frame_head(side, kind, stream, length, base + pos)
-                if kind in _PASSED_THROUGH or kind > _CONTINUATION:
-                    if not kind and flags & _PADDED and length and total - pos == _FRAME_HEAD_SIZE:
-                        need = _FRAME_HEAD_SIZE + 1
-                        break
-                    pos = self._start_flow(side, buf, pos, at, out)
-                elif stop > total:
-                    need = stop - pos
-                    break
-                elif kind == _WINDOW_UPDATE:
-                    self._add_to_counter("window_update")
-                    pos = stop
-                else:
-                    began = at if pos else began
-                    payload = buf[pos + _FRAME_HEAD_SIZE : stop]
-                    frame = RawFrame(
-                        kind, flags, stream, payload, base + pos, base + stop, at, began
-                    )
-                    _FRAME_HANDLERS[kind](self, side, frame, out)
-                    pos = stop
-        finally:
-            if whole:
-                self._add_to_counter("data_frames", whole)
-        _keep_incomplete(side, buf, pos, need, at if pos else began)
-
-    def _read_preface(self, side: DirectionState, buf: bytes, at: int, out: list[WireEvent]) -> int:
-        got = buf[: len(PREFACE)]
-        if got != PREFACE:
-            raise Violation(side.offset, "HTTP/2 connection preface", repr(got))
-        side.preface = False
-        out.append(
-            Control(side.direction, at, side.offset, side.offset + len(PREFACE), "preface", {})
-        )
-        return len(PREFACE)
-
-    # DATA and skipped frames
-
-    def _start_flow(
-        self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]
-    ) -> int:
-        """Start a DATA frame that is padded or incomplete, or a frame of unknown type."""
-        word, flags, stream = _unpack_frame_head(buf, pos)
-        stream &= _STREAM_MASK
-        start, length, padding = side.offset + pos, word >> 8, 0
-        pos += _FRAME_HEAD_SIZE
-        if kind := word & 0xFF:
-            self._add_to_counter("priority" if kind == _PRIORITY else "unknown_frames")
-            return self._pass_flow(
-                side, Flow(stream, length, 0, False, False, start), buf, pos, at, out
-            )
-        self._add_to_counter("data_frames")
-        if flags & _PADDED:
-            padding = buf[pos] if length else 0
-            length -= padding + 1
-            pos += 1
+    def on_data(self, flags: int, stream: int, data: bytes, pos: int, stop: int) -> None:
+        """Emit the DATA, as far as it has arrived."""
+        side, first = self._sides[self._direction], pos + FRAME_HEAD_SIZE
+        start = side.offset + pos
+        self.counters["data_frames"] += 1
+        if flags & PADDED:
+            padding = data[first] + 1 if stop > first else 1
+            length = stop - first - padding
             if length < 0:
-                raise Violation(
-                    start,
-                    "DATA that holds its padding",
-                    f"{length + padding + 1} bytes, padding {padding}",
+                got = f"{stop - first} bytes, padding {padding - 1}"
+                raise Violation(start, "DATA that holds its padding", got)
+            first = min(first + 1, stop)
+        else:
+            length = stop - first
+        if self._streams.get(stream, _CLOSED_BITS) & side.ended_bit:
+            if not stream:
+                got = describe_frame_head(DATA, stream, stop - pos - FRAME_HEAD_SIZE)
+                raise Violation(start, "DATA on a stream", got)
+            self.counters["late_frames"] += 1  # sent before its sender saw the end
+        elif flags & PADDED or stop > len(data):
+            side.data = DataFrame(stream, length, bool(flags & END_STREAM), length > 0, start)
+            self.on_more(data, first, min(stop, len(data)), ends=stop <= len(data))
+        else:
+            if length:
+                end = side.offset + stop
+                self._out.append(
+                    Body(stream, side.direction, self._at, start, end, data[first:stop])
                 )
-        if late := bool(self._streams.get(stream, _CLOSED_BITS) & side.ended_bit):
-            self._count_late_data(stream, word >> 8, start)
-        ends = bool(flags & _END_STREAM) and not late
-        return self._pass_flow(
-            side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out
-        )
+            if flags & END_STREAM:
+                self._end_direction(side, stream, side.offset + stop)
 
-    def _pass_flow(
-        self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]
-    ) -> int:
-        """Emit the part of a flow that is in `buf`, first data, then padding. Return the position
-        after it."""
-        emits = flow.emits and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
-        taken = min(flow.data, len(buf) - pos)
-        stop = pos + taken
-        flow.data -= taken
-        if taken and emits:
-            out.append(
-                Body(flow.stream, side.direction, at, flow.start, side.offset + stop, buf[pos:stop])
-            )
-            flow.start = side.offset + stop
-        padding = min(flow.padding, len(buf) - stop)
-        flow.padding -= padding
-        pos, stop = stop, stop + padding
-        if padding and emits:
-            out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, b""))
-            flow.start = side.offset + stop
-        side.flow = flow if flow.data or flow.padding else None
-        if (
-            side.flow is None
-            and flow.ends
-            and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
-        ):
-            self._end_direction(side, flow.stream, at, side.offset + stop, out)
-        return stop
+    def on_more(self, data: bytes, pos: int, stop: int, *, ends: bool) -> None:
+        """Emit the next part of a DATA frame, first data, then padding."""
+        side = self._sides[self._direction]
+        frame = side.data
+        if frame is None:  # late, or of a kind that is skipped
+            return
+        is_open = not self._streams.get(frame.stream, _CLOSED_BITS) & side.ended_bit
+        split = min(pos + frame.data, stop)
+        frame.data -= split - pos
+        for piece, last in ((data[pos:split], split), (b"", stop)):
+            if pos < last and frame.emits and is_open:
+                end = side.offset + last
+                self._out.append(
+                    Body(frame.stream, side.direction, self._at, frame.start, end, piece)
+                )
+                frame.start = end
+            pos = last
+        if ends:
+            side.data = None
+            if frame.ends and is_open:
+                self._end_direction(side, frame.stream, side.offset + stop)
+
+    def on_skip(self, kind: int) -> None:
+        """Count a frame of a kind that has no meaning here."""
+        self.counters["priority" if kind == PRIORITY else "unknown_frames"] += 1
+
+    def on_preface(self) -> None:
+        """Emit the preface, the client's first bytes."""
+        self._out.append(Control(Direction.TO_AGENT, self._at, 0, len(PREFACE), "preface", {}))
 
     # Header blocks
 
-    def _on_headers(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.check_stream()
-        _, fragment = frame.split_content(
-            bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0
-        )
-        ends = bool(frame.flags & _END_STREAM)
-        self._add_to_block(
-            side,
-            HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, bytearray(fragment)),
-            frame,
-            out,
-        )
-
-    def _on_push_promise(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.check_stream()
-        first, fragment = frame.split_content(bool(frame.flags & _PADDED), 4)
-        promised = _unpack_uint32(frame.payload, first)[0] & _STREAM_MASK
-        self._add_to_block(
-            side,
-            HeaderBlock(
-                frame.stream, promised, False, frame.start, frame.began, bytearray(fragment)
-            ),
-            frame,
-            out,
-        )
-
-    def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        block = side.block
-        if block is None:
-            raise frame.make_violation("HEADERS before CONTINUATION")
-        block.fragment += frame.payload
-        if len(block.fragment) > MAX_FRAME_SIZE:
-            raise Violation(
-                block.start,
-                f"header block of at most {MAX_FRAME_SIZE} bytes",
-                f"{len(block.fragment)} bytes",
-            )
-        self._add_to_block(side, block, frame, out)
-
-    def _add_to_block(
-        self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]
+    def on_block(
+        self,
+        block: HeaderBlock,
+        pos: int,  # noqa: ARG002 (the interface)
+        stop: int,
+        *,
+        ends: bool,
     ) -> None:
-        """Add a frame to a header block, which is complete at END_HEADERS."""
-        if not frame.flags & _END_HEADERS:
-            side.block = block
+        """Emit a header block when it is complete."""
+        side = self._sides[self._direction]
+        began = block.began
+        if not began:
+            began = self._at if block.start != self._base else side.began
+        if not ends:
+            block.began = began
             return
-        side.block = None
-        fields = side.decode_fields(block)
+        fields, end = side.decode_fields(block.fragment), side.offset + stop
         if len(self._streams) >= MAX_STREAMS:
             raise Violation(block.start, f"at most {MAX_STREAMS} open streams", "one more")
-        if block.promised:
-            self._emit_promise(side, block, fields, frame, out)
+        if block.kind == PUSH_PROMISE:
+            self._emit_promise(side, block, fields, end)
         else:
-            self._emit_head(side, block, fields, frame, out)
+            self._emit_head(side, block, fields, began, end)
 
     def _emit_head(
-        self,
-        side: DirectionState,
-        block: HeaderBlock,
-        fields: HeaderFields,
-        frame: RawFrame,
-        out: list[WireEvent],
+        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, began: int, end: int
     ) -> None:
         stream = block.stream
         bits = self._open_stream(stream)
         if bits & side.ended_bit:
-            self._add_to_counter("late_frames")
+            self.counters["late_frames"] += 1
             return
         role = _head_role(side, bits, fields.status)
         if role is not HeadRole.INFORMATIONAL:
             self._streams[stream] = bits | side.head_bit
-        out.append(
+        self._out.append(
             Head(
                 stream,
                 side.direction,
-                frame.at,
-                block.began,
+                self._at,
+                began,
                 block.start,
-                frame.end,
+                end,
                 role,
                 fields.headers,
                 fields.method,
@@ -375,27 +275,23 @@ class Http2Decoder(State, tag="h2c"):
                 "2",
             )
         )
-        if block.ends:
-            self._end_direction(side, stream, frame.at, frame.end, out)
+        if block.flags & END_STREAM:
+            self._end_direction(side, stream, end)
 
     def _emit_promise(
-        self,
-        side: DirectionState,
-        block: HeaderBlock,
-        fields: HeaderFields,
-        frame: RawFrame,
-        out: list[WireEvent],
+        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, end: int
     ) -> None:
-        self._streams.setdefault(block.promised, self._sides[Direction.TO_AGENT].ended_bit)
+        promised = unpack_uint32(block.fixed)[0] & STREAM_MASK
+        self._streams.setdefault(promised, self._sides[Direction.TO_AGENT].ended_bit)
         detail: dict[str, object] = {
             "stream": block.stream,
-            "promised": block.promised,
+            "promised": promised,
             "method": fields.method.decode("latin-1"),
             "target": fields.target.decode("latin-1"),
             "authority": fields.authority.decode("latin-1"),
         }
-        out.append(
-            Control(side.direction, frame.at, block.start, frame.end, "push_promise", detail)
+        self._out.append(
+            Control(side.direction, self._at, block.start, end, "push_promise", detail)
         )
 
     # Streams
@@ -413,10 +309,8 @@ class Http2Decoder(State, tag="h2c"):
         self._streams[stream] = bits
         return bits
 
-    def _end_direction(
-        self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]
-    ) -> None:
-        out.append(End(stream, side.direction, at, start))
+    def _end_direction(self, side: DirectionState, stream: int, start: int) -> None:
+        self._out.append(End(stream, side.direction, self._at, start))
         self._close_direction(stream, side.ended_bit)
 
     def _close_direction(self, stream: int, ended_bit: int) -> None:
@@ -426,24 +320,10 @@ class Http2Decoder(State, tag="h2c"):
         else:
             self._streams[stream] = bits
 
-    def _on_rst_stream(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.check_stream()
-        frame.check_size(4)
-        code = _unpack_uint32(frame.payload)[0]
-        bits = self._streams.pop(frame.stream, _CLOSED_BITS)
-        if bits & _CLOSED_BITS == _CLOSED_BITS:
-            self._add_to_counter("late_frames")
-        elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
-            # RFC 9113 8.1: after a complete response a server may make the client stop sending.
-            # Nothing was cut.
-            self._add_to_counter("rst_no_error")
-        elif not bits & _CUT_BIT:
-            out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
-
     def _cut_all_streams(
         self, side: DirectionState, at: int, how: str, out: list[WireEvent]
     ) -> None:
-        start = side.offset + len(side.incomplete)
+        start = side.offset + len(side.rest)
         for stream, bits in self._streams.items():
             if not bits & _CUT_BIT:
                 out.append(Cut(stream, side.direction, at, start, how))
@@ -459,97 +339,70 @@ class Http2Decoder(State, tag="h2c"):
         for side in self._sides:
             side.make_opaque()
 
-    # The connection
+    # Frames
 
-    def _on_settings(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        if frame.stream or len(frame.payload) % 6:
-            raise frame.make_violation("SETTINGS on stream 0 of 6 bytes each")
-        if frame.flags & _ACK:
-            self._add_to_counter("settings_ack")
-            return
-        detail: dict[str, object] = {}
-        for name, value in _iter_settings(frame.payload):
-            detail[str(name)] = value
-            if name == _HEADER_TABLE_SIZE:
-                self._sides[1 - side.direction].hpack.allow_table_size(value)
-        out.append(Control(side.direction, frame.at, frame.start, frame.end, "settings", detail))
+    def on_frame(self, frame: Frame) -> None:
+        """Handle a frame of a stream's end or of the connection."""
+        side = self._sides[self._direction]
+        if frame.kind == WINDOW_UPDATE:
+            self.counters["window_update"] += 1
+        elif frame.kind == RST_STREAM:
+            self._on_rst_stream(side, frame)
+        elif frame.kind == SETTINGS:
+            settings = frame.read_settings()
+            if frame.flags & ACK:
+                self.counters["settings_ack"] += 1
+                return
+            self._sides[1 - side.direction].hpack.apply_settings(settings)
+            self._add_control(side, frame, {str(name): value for name, value in settings})
+        elif frame.kind == PING:
+            data = frame.check_size(8).hex()
+            self.counters["ping"] += 1
+            if not side.pinged:
+                side.pinged = True
+                self._add_control(side, frame, {"ack": bool(frame.flags & ACK), "data": data})
+        elif frame.kind == GOAWAY:
+            self._on_goaway(side, frame)
 
-    def _on_ping(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.check_size(8)
-        self._add_to_counter("ping")
-        if not side.pinged:
-            side.pinged = True
-            detail: dict[str, object] = {
-                "ack": bool(frame.flags & _ACK),
-                "data": frame.payload.hex(),
-            }
-            out.append(Control(side.direction, frame.at, frame.start, frame.end, "ping", detail))
+    def _add_control(self, side: DirectionState, frame: Frame, detail: dict[str, object]) -> None:
+        end = frame.start + len(frame.raw)
+        name = _CONTROLS[frame.kind]
+        self._out.append(Control(side.direction, self._at, frame.start, end, name, detail))
 
-    def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        if len(frame.payload) < 8:
+    def _on_rst_stream(self, side: DirectionState, frame: Frame) -> None:
+        if not frame.stream:
+            raise frame.make_violation("a frame on a stream")
+        code = unpack_uint32(frame.check_size(4))[0]
+        bits = self._streams.pop(frame.stream, _CLOSED_BITS)
+        if bits & _CLOSED_BITS == _CLOSED_BITS:
+            self.counters["late_frames"] += 1
+        elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
+            # RFC 9113 8.1: after a complete response a server may make the client stop sending.
+            # Nothing was cut.
+            self.counters["rst_no_error"] += 1
+        elif not bits & _CUT_BIT:
+            self._add_cut(side, frame, frame.stream, code, "rst_stream")
+
+    def _on_goaway(self, side: DirectionState, frame: Frame) -> None:
+        payload = frame.payload
+        if len(payload) < 8:
             raise frame.make_violation("GOAWAY of 8 bytes or more")
-        last = _unpack_uint32(frame.payload)[0] & _STREAM_MASK
-        code = _unpack_uint32(frame.payload, 4)[0]
-        debug = frame.payload[8 : 8 + MAX_DEBUG_DATA].decode("utf-8", "backslashreplace")
-        detail: dict[str, object] = {"last_stream": last, "code": code, "debug": debug}
-        out.append(Control(side.direction, frame.at, frame.start, frame.end, "goaway", detail))
+        last, code = unpack_uint32(payload)[0] & STREAM_MASK, unpack_uint32(payload, 4)[0]
+        debug = payload[8 : 8 + MAX_DEBUG_DATA].decode("utf-8", "backslashreplace")
+        self._add_control(side, frame, {"last_stream": last, "code": code, "debug": debug})
         if side.direction is Direction.TO_CLIENT:
-            self._refuse_after(last, code, frame, out)
+            # RFC 9113 6.8: the agent will not process the client's streams above the last one.
+            for stream in [each for each in self._streams if each > last and each & 1]:
+                if not self._streams.pop(stream) & _CUT_BIT:
+                    self._add_cut(side, frame, stream, code, "goaway")
 
-    def _refuse_after(self, last: int, code: int, frame: RawFrame, out: list[WireEvent]) -> None:
-        """Cut the client's streams above the last one, which the agent will not process (RFC 9113
-        6.8)."""
-        refused = [stream for stream in self._streams if stream > last and stream & 1]
-        out.extend(
-            Cut(stream, Direction.TO_CLIENT, frame.at, frame.start, "goaway", code)
-            for stream in refused
-            if not self._streams.pop(stream) & _CUT_BIT
-        )
-
-    def _count_late_data(self, stream: int, length: int, offset: int) -> None:
-        """Count DATA of a closed stream, sent before its sender saw the end. Raises `Violation` on
-        stream 0."""
-        if not stream:
-            raise Violation(offset, "DATA on a stream", describe_frame_head(_DATA, stream, length))
-        self._add_to_counter("late_frames")
-
-    def _add_to_counter(self, name: str, number: int = 1) -> None:
-        self.counters[name] = self.counters.get(name, 0) + number
+    def _add_cut(
+        self, side: DirectionState, frame: Frame, stream: int, code: int, how: str
+    ) -> None:
+        self._out.append(Cut(stream, side.direction, self._at, frame.start, how, code))
 
 
-_FrameHandler = Callable[[Http2Decoder, DirectionState, RawFrame, "list[WireEvent]"], None]
-_FRAME_HANDLERS: dict[int, _FrameHandler] = {
-    _HEADERS: Http2Decoder._on_headers,
-    _RST_STREAM: Http2Decoder._on_rst_stream,
-    _SETTINGS: Http2Decoder._on_settings,
-    _PUSH_PROMISE: Http2Decoder._on_push_promise,
-    _PING: Http2Decoder._on_ping,
-    _GOAWAY: Http2Decoder._on_goaway,
-    _CONTINUATION: Http2Decoder._on_continuation,
-}
-
-
-def _check_frame_head(
-    side: DirectionState, kind: int, stream: int, length: int, offset: int
-) -> None:
-    """Check a frame by its head. Raises `Violation`."""
-    expected = ""
-    if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
-        expected = f"CONTINUATION of stream {side.block.stream}"
-    elif kind == _WINDOW_UPDATE and length != 4:
-        expected = "WINDOW_UPDATE of 4 bytes"
-    elif length > MAX_FRAME_SIZE and kind not in _PASSED_THROUGH and kind <= _CONTINUATION:
-        expected = f"frame of at most {MAX_FRAME_SIZE} bytes"
-    if expected:
-        raise Violation(offset, expected, describe_frame_head(kind, stream, length))
-
-
-def _keep_incomplete(side: DirectionState, buf: bytes, pos: int, need: int, began: int) -> None:
-    side.offset += pos
-    if pos < len(buf):
-        side.incomplete += memoryview(buf)[pos:]
-        side.need = need
-        side.began = began
+_CONTROLS = {SETTINGS: "settings", PING: "ping", GOAWAY: "goaway"}
 
 
 def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
@@ -563,8 +416,8 @@ def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
 def _find_incomplete(side: DirectionState) -> Violation | None:
     """Return a violation for a frame, preface or header block cut off by FIN, which no stream's Cut
     reports, or None."""
-    got = f"end after {len(side.incomplete)} bytes"
-    if side.incomplete:
+    got = f"end after {len(side.rest)} bytes"
+    if side.rest:
         what = "HTTP/2 connection preface" if side.preface else "frame"
         return Violation(side.offset, f"{what} of {side.need} bytes or more", got)
     if side.block is not None:

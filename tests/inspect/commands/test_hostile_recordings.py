@@ -48,6 +48,8 @@ COMMANDS = (
     "show {} --json",
     "tail {}",
     "stats {}",
+    "why {}",
+    "why {} 1",
     "segments {}",
     "lanes {} 1",
     "check {}",

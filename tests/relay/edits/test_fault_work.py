@@ -12,11 +12,11 @@ import pytest
 
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
+from a2a_proxy.http.h2 import FrameScanner
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import EditPlan, Output
 from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES
 from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS
-from a2a_proxy.relay.edits.http2_faults import MAX_FRAME_BYTES
 from a2a_proxy.relay.fault_editing import make_fault_editor
 from support_floods import EVENTS, GRPC, REQUEST, START, frame, stream
 
@@ -278,6 +278,8 @@ def test_an_event_that_is_too_large_is_not_held() -> None:
 
 def test_a_long_frame_that_is_not_data_ends_the_connection() -> None:
     line = Line(SLOW, http2=True)
-    line.send(UP, START + frame(99, 0, 1, bytes(MAX_FRAME_BYTES)) + frame(6, 0, 0, bytes(8)))
+    line.send(
+        UP, START + frame(4, 0, 0, bytes(FrameScanner().max_payload + 1)) + frame(6, 0, 0, bytes(8))
+    )
     assert line.got[UP].startswith(START)
     assert len(line.got[UP]) < 100

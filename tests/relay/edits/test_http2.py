@@ -15,9 +15,9 @@ from hyperframe.frame import ContinuationFrame, Frame, HeadersFrame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.relay.edits.edit import EditPlan
 from a2a_proxy.relay.edits.http2 import Http2Editor
-from a2a_proxy.wire.detect import PREFACE
 from support_http2 import frame, literal
 from support_http2_pair import (
     CARD_PATH,
@@ -239,7 +239,7 @@ def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monke
     ]
     assert sent[0][9] == 0x20
     assert {data[9:] for data in sent[1:]} == {sent[0][10:]}
-    monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode_block", None)
+    monkeypatch.setattr("a2a_proxy.http.hpack.HpackDecoder.decode_block", None)
     assert editor.feed(UP, frame(1, 5, 1001, blocks[-1]), 0.0)[0].data[9:] == sent[0][10:]
 
 

@@ -13,9 +13,9 @@ from h2.settings import SettingCodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.http import PREFACE
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan
 from a2a_proxy.relay.edits.http2 import Http2Editor
-from a2a_proxy.wire.detect import PREFACE
 from support_http2 import frame
 from support_http2_pair import (
     CARD_PATH,

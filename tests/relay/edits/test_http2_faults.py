@@ -363,7 +363,7 @@ def test_a_client_that_gives_up_gets_its_windows_back() -> None:
     pair.client.reset_stream(number)
     pair.move()
     assert pair.editor.deadline is None
-    assert pair.stage._streams == {}
+    assert pair.stage.streams == {}
     client, agent = pair.windows()
     assert client == agent
 
@@ -437,7 +437,7 @@ def test_windows_stay_right_over_many_faulted_streams(seed: int) -> None:
             pair.move()
         assert {pair.ended(number) for number in streams} <= {"ended", "INTERNAL_ERROR"}
     assert [each.fault.text for each in pair.plan.missed] == ["slice 900 of SubscribeToTask"]
-    assert pair.stage._streams == {}
+    assert pair.stage.streams == {}
     pair.check_windows()
 
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.relay.edits import http2_headers
-from a2a_proxy.relay.edits.http2_headers import (
-    FIELDS_LIMIT,
-    HeaderMemo,
-    RequestHeaders,
-    ResponseHeaders,
-)
-from a2a_proxy.wire.hpack_decoder import HpackError
+from a2a_proxy.http import hpack
+from a2a_proxy.http.hpack import FIELDS_LIMIT, HeaderMemo, HpackError
+from a2a_proxy.relay.edits.http2_headers import RequestHeaders, ResponseHeaders
 
 
 def literal(name: bytes, value: bytes, kind: int) -> bytes:
@@ -29,7 +24,7 @@ class Reader:
         self.decoded = 0
         self.memo = HeaderMemo(self._make, lambda fields: (b"z", b"3") in fields)
 
-    def _make(self, fields: list[tuple[bytes, ...]], block: bytes) -> list[tuple[bytes, bytes]]:
+    def _make(self, fields: list[tuple[bytes, ...]], never: object) -> list[tuple[bytes, bytes]]:
         self.decoded += 1
         return [(each[0], each[1]) for each in fields]
 
@@ -63,8 +58,8 @@ def test_a_block_means_something_else_after_a_change_of_the_table() -> None:
 def test_only_short_blocks_and_only_a_number_of_them_are_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http2_headers, "_MAX_BLOCKS", 2)
-    monkeypatch.setattr(http2_headers, "MAX_KNOWN_BLOCK", 5)
+    monkeypatch.setattr(hpack, "_MAX_BLOCKS", 2)
+    monkeypatch.setattr(hpack, "MAX_KNOWN_BLOCK", 5)
     short, long = (literal(b"z", b"3", 0), literal(b"z", b"33", 0))
     reader = Reader()
     reader.read(short, short, long, long)

@@ -9,9 +9,16 @@ import pytest
 
 from a2a_proxy.model.values import Actor
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.conditions import HookPoint
 from a2a_proxy.rules.define.rule import Rule
-from support_rules import findings, told
+from support_rules import endings, findings, told
 
+_FAILED_CALLS = {
+    "A2A-AUTH-003": {"no-credentials"},
+    "A2A-STREAM-015": {"client-failed"},
+    "A2A-VER-004": {"version-refused"},
+}
+"""Clean examples in which a call fails nevertheless, because the rule is about the failure."""
 RULES = pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 
 
@@ -33,6 +40,11 @@ def test_rules_are_documented(rule: Rule) -> None:
 def test_flagged_examples_are_flagged(rule: Rule) -> None:
     """By this rule, and by the others that it declares."""
     found = {each.rule for each in findings(rule.flagged)}
+    if rule.hook_points == {HookPoint.ENDING}:
+        ended = endings(rule.flagged)
+        assert rule.id in {each.rule for each in ended.values()}, ended
+        assert found == {*rule.also_broken}, told(rule.flagged)
+        return
     assert found == {rule.id, *rule.also_broken}, told(rule.flagged)
 
 
@@ -40,6 +52,8 @@ def test_flagged_examples_are_flagged(rule: Rule) -> None:
 def test_clean_examples_are_clean(rule: Rule) -> None:
     """No rule at all has anything to say."""
     assert not told(rule.clean)
+    failed = {each.cause: each.summary for each in endings(rule.clean).values() if each.severity}
+    assert set(failed) <= _FAILED_CALLS.get(rule.id, set()), failed
     assert rule.clean.format_lines()
     assert rule.flagged.format_lines()
 
@@ -60,6 +74,8 @@ def test_findings_name_who_must_act(rule: Rule) -> None:
     """Derived from the rule or the sender of the frame; a rule that judges no frame declares it or
     names the sender."""
     found = [each for each in findings(rule.flagged) if each.rule == rule.id]
+    ended = [each for each in endings(rule.flagged).values() if each.rule == rule.id]
+    assert all(each.actor is not None for each in ended)
     assert {each.evidence["actor"] for each in found} <= {each.value for each in Actor}
 
 

@@ -60,7 +60,7 @@ def _set_case_result(
 ) -> None:
     """Set the result of a case from its rule's findings, the most severe first."""
     counting = sorted(
-        (each for each in findings if not each.suppressed),
+        (each for each in findings if each.counts),
         key=lambda each: each.finding.severity,
         reverse=True,
     )
@@ -72,8 +72,11 @@ def _set_case_result(
         )
     elif counting:
         case.add_output([_finding_line(each) for each in counting])
+    elif any(each.suppressed for each in findings):
+        reason = next(each.suppressed for each in findings if each.suppressed)
+        case.add_skipped(f"suppressed: {reason}")
     elif findings:
-        case.add_skipped(f"suppressed: {findings[0].suppressed}")
+        case.add_output([_finding_line(each) for each in findings])
     elif skipped:
         case.add_skipped("not run: payloads were not recorded (metadata only)")
 

@@ -16,6 +16,7 @@ from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recording.read.endings import session_endings
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
@@ -31,6 +32,7 @@ DECODER_FINDINGS = {
 CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
 
+_ENDING_RULES = "A2A-END-"
 _UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 
 
@@ -45,6 +47,13 @@ class CheckFinding(msgspec.Struct):
     shows."""
     suppressed: str = ""
     """Reason why the finding is ignored; empty if it counts."""
+    is_explained: bool = False
+    """Whether it follows from an ending, which is counted instead."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is counted."""
+        return not (self.suppressed or self.is_explained)
 
 
 class CheckedSession(msgspec.Struct):
@@ -85,9 +94,7 @@ class CheckReport(msgspec.Struct):
 
     def counted_findings(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
         """Yield every finding that counts, in order."""
-        return (
-            (one, each) for one in self.sessions for each in one.findings if not each.suppressed
-        )
+        return ((one, each) for one in self.sessions for each in one.findings if each.counts)
 
     def count_findings(self, severity: Severity) -> int:
         """Return the number of counted findings of one severity."""
@@ -188,6 +195,8 @@ def check_recording(
         if keys is not None:
             included = (each for each in included if make_key(session.id, each.exchange) in keys)
         found = [_make_finding(recording, session, each) for each in included]
+        if any(ident.startswith(_ENDING_RULES) for ident in rule_ids):
+            found += _add_endings(recording, session, found, rule_ids, keys)
         size = counts.exchanges, counts.frames
         began = session.facts.started
         notes = (
@@ -200,6 +209,32 @@ def check_recording(
         yield CheckedSession(
             str(path), session.id, *size, reason, found, sorted(quiet), began, notes=notes
         )
+
+
+def _add_endings(
+    recording: Recording,
+    session: SessionRow,
+    findings: list[CheckFinding],
+    rule_ids: set[str],
+    keys: Collection[int] | None,
+) -> list[CheckFinding]:
+    """Return the findings of the endings, and mark those that follow from one."""
+    endings = [
+        each
+        for each in session_endings(recording, session).values()
+        if each.severity is not None
+        and each.rule in rule_ids
+        and (keys is None or make_key(session.id, each.exchange) in keys)
+    ]
+    for found in findings:
+        cause = next((each for each in endings if each.explains(found.finding)), None)
+        if cause is not None:
+            follows = {"follows": f"{cause.rule} #{cause.exchange}"}
+            found.finding = msgspec.structs.replace(
+                found.finding, evidence=found.finding.evidence | follows
+            )
+            found.is_explained = True
+    return [_make_finding(recording, session, each.to_finding()) for each in endings]
 
 
 def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:

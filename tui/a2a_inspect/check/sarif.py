@@ -65,7 +65,7 @@ def format_lines(report: CheckReport) -> Iterator[str]:
     rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
     included, omitted = _most_severe_findings(
-        [(one, each) for one in report.sessions for each in one.findings]
+        [(one, each) for one in report.sessions for each in one.findings if not each.is_explained]
     )
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {

@@ -32,6 +32,7 @@ _HELP = """Inspect recordings of A2A traffic, including recordings that are stil
   a2a-inspect FILE [FILE...]       open one recording, or several as one
   a2a-inspect FILE --web           open it in a browser
   a2a-inspect ls -f 'err'          list the failed exchanges
+  a2a-inspect why                  print why calls failed or hung
   a2a-inspect show 2 --payloads    print one exchange with decoded payloads
   a2a-inspect export html          write a report for a browser
 
@@ -64,12 +65,13 @@ _TOPICS = {
     "show": "filters",
     "stats": "inspect",
     "tail": "filters",
+    "why": "why",
 }
 """Pages of the manual that the help of commands names."""
 _HELP_SECTIONS = (
     (
         "View and compare",
-        ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys"),
+        ("ls", "show", "why", "tail", "lanes", "segments", "stats", "diff", "note", "keys"),
     ),
     ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
     ("Import and export", ("import", "export", "cassette", "archive", "redaction")),
@@ -286,6 +288,25 @@ def show(
             show_as(source, places, form)
             return
         show_conversation(source, ShowSelection(places, where=where, **detail), as_json=as_json)
+
+
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
+@_filter_option
+@_json_option
+def why(words: tuple[str, ...], where: str, as_json: bool) -> None:
+    """Print why calls and tasks failed or hung: the cause, who must act, what to do next.
+
+    Without a PLACE every call that did not end well, the most important ones first. With a PLACE
+    (see `show`) the whole account of a call, with the frames it rests on.
+    """
+    from a2a_inspect.commands.show_selection import ShowSelection
+    from a2a_inspect.commands.why import explain_endings
+    from a2a_inspect.data.recording_choice import open_recording, split_words
+
+    path, places = split_words(words, anywhere=True)
+    with open_recording(path) as source:
+        explain_endings(source, ShowSelection(places, where=where), as_json=as_json)
 
 
 @cli.command("tail")

@@ -5,8 +5,8 @@ from http import HTTPStatus
 import msgspec
 
 from a2a_proxy.faults.live import WEBHOOK, LiveFault
+from a2a_proxy.http.hpack import Field
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
-from a2a_proxy.wire.hpack_decoder import Field
 
 
 def encode_http1_failure(fault: LiveFault, rpc_id: bytes, *, streaming: bool, head: bool) -> bytes:

@@ -17,26 +17,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from a2a_proxy.model.wire import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
-from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
-from a2a_proxy.relay.edits.http2_frames import (
+from a2a_proxy.http.h2 import (
     ACK,
     END_STREAM,
-    FRAME_HEAD_SIZE,
-    HEADER_TABLE_SIZE,
     HEADERS,
     RST_STREAM,
     SETTINGS,
-    STREAM_MASK,
     WINDOW_UPDATE,
-    HeaderBlockFrame,
-    Http2Frame,
+    Frame,
+    HeaderBlock,
+    Violation,
     encode_block,
-    encode_undecodable,
-    unpack_settings,
-    unpack_uint32,
 )
+from a2a_proxy.http.h2_scan import EditFrame, Http2Scanner
+from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
+from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_headers import (
     HeaderChange,
     LiteralWriter,
@@ -46,8 +42,6 @@ from a2a_proxy.relay.edits.http2_headers import (
     encode_traceparent,
 )
 from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldMessages
-from a2a_proxy.relay.edits.http2_scan import EditFrame, Http2Scanner
-from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.edits.push_config import PushCall
@@ -105,29 +99,29 @@ class Http2Editor:
         known = self._requests.unchanged
         if self._answers is None:
             return Http2Scanner(
-                to_agent, self._on_request, preface=True, known=known
-            ), Http2Scanner(to_client)
+                whole=to_agent, blocks=self._on_request, preface=True, known=known
+            ), Http2Scanner(whole=to_client)
         to_agent[SETTINGS] = self._on_client_settings
-        to_agent[WINDOW_UPDATE] = self._on_window_update
+        to_agent[WINDOW_UPDATE] = self._delivery.apply_window_update
         to_agent[RST_STREAM] = self._on_client_reset
         to_client[RST_STREAM] = self._on_agent_reset
         delivery, responses = self._delivery, self._responses
         calls = None if self._calls is None else self._calls.delivery
         if calls is not None:
-            to_client[WINDOW_UPDATE] = self._on_agent_window_update
+            to_client[WINDOW_UPDATE] = calls.apply_window_update
         return (
             Http2Scanner(
-                to_agent,
-                self._on_request,
-                None if calls is None else calls.begin_data,
+                whole=to_agent,
+                blocks=self._on_request,
+                data=None if calls is None else calls.begin_data,
                 preface=True,
                 known=known,
                 watched=() if calls is None else calls.streams,
             ),
             Http2Scanner(
-                to_client,
-                self._on_response,
-                delivery.begin_data,
+                whole=to_client,
+                blocks=self._on_response,
+                data=delivery.begin_data,
                 known=responses.unchanged,
                 watched=delivery.streams,
             ),
@@ -219,8 +213,8 @@ class Http2Editor:
 
     # The client's frames
 
-    def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
-        request = self._requests.read(bytes(block.fragment))
+    def _on_request(self, block: HeaderBlock) -> bytes | None:
+        request = self._requests.read(block.fragment)
         released = (
             b""
             if self._calls is None
@@ -235,7 +229,7 @@ class Http2Editor:
             elif request.push is not None and not block.flags & END_STREAM:
                 self._watch_push(block, request.push)
         if not request.encoded:
-            return released + encode_block(block, bytes(block.fragment)) if released else None
+            return released + encode_block(block, block.fragment) if released else None
         if request.changes is not self._latest_changes:
             self._latest_changes = request.changes
             self._note_changes(request.changes, block.start)
@@ -253,7 +247,7 @@ class Http2Editor:
             raise Violation(self._agent.offset, "DATA within the windows before trailers", "more")
         return released
 
-    def _watch_push(self, block: HeaderBlockFrame, call: PushCall) -> None:
+    def _watch_push(self, block: HeaderBlock, call: PushCall) -> None:
         """Hold the messages of a call that concerns push configurations."""
         from a2a_proxy.relay.edits.http2_webhooks import PushAnswerEdit, PushRequestEdit
 
@@ -272,7 +266,7 @@ class Http2Editor:
             detail = {"reason": "there are too many calls at the same time", "what": "webhook"}
             self._calls.note_edit("untouched", block.start, detail)
 
-    def _encode_traceparent(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
+    def _encode_traceparent(self, request: RequestHead, block: HeaderBlock) -> bytes:
         if request.origin is None or self._plan.trace is None:
             return b""
         after = request.origin.next_traceparent(self._plan.trace)
@@ -292,19 +286,15 @@ class Http2Editor:
                     EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after})
                 )
 
-    def _on_client_settings(self, frame: Http2Frame) -> bytes | None:
+    def _on_client_settings(self, frame: Frame) -> bytes | None:
         if not frame.flags & ACK:
-            payload = _settings_payload(frame)
-            self._delivery.apply_settings(payload)
-            _allow_table_size(self._responses, payload)
+            self._delivery.apply_settings(frame)
+            self._responses.apply_settings(frame.read_settings())
         elif self._calls is not None and (released := self._calls.delivery.on_settings_ack()):
             return released + frame.raw
         return None
 
-    def _on_window_update(self, frame: Http2Frame) -> bytes | None:
-        return _apply_window_update(self._delivery, frame)
-
-    def _on_client_reset(self, frame: Http2Frame) -> bytes | None:
+    def _on_client_reset(self, frame: Frame) -> bytes | None:
         self._delivery.on_receiver_reset(frame.stream)
         return (
             None
@@ -314,20 +304,19 @@ class Http2Editor:
 
     # The agent's frames
 
-    def _on_agent_settings(self, frame: Http2Frame) -> bytes | None:
+    def _on_agent_settings(self, frame: Frame) -> bytes | None:
         if not frame.flags & ACK:
-            payload = _settings_payload(frame)
-            _allow_table_size(self._requests, payload)
+            self._requests.apply_settings(frame.read_settings())
             if self._calls is not None:
-                self._calls.delivery.apply_settings(payload)
+                self._calls.delivery.apply_settings(frame)
         elif self._answers is not None and (released := self._delivery.on_settings_ack()):
             return released + frame.raw
         return None
 
-    def _on_response(self, block: HeaderBlockFrame) -> bytes | None:
+    def _on_response(self, block: HeaderBlock) -> bytes | None:
         assert self._answers is not None
         responses, ends = self._responses, bool(block.flags & END_STREAM)
-        response = responses.read(bytes(block.fragment))
+        response = responses.read(block.fragment)
         if block.kind == HEADERS:
             if self._delivery.is_waiting(block.stream):
                 responses.start_rewriting()
@@ -338,14 +327,10 @@ class Http2Editor:
             self._answers.on_response(block.stream, response, ends, block.start)
         return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
 
-    def _on_agent_reset(self, frame: Http2Frame) -> bytes | None:
+    def _on_agent_reset(self, frame: Frame) -> bytes | None:
         if self._calls is not None:
             self._calls.delivery.on_receiver_reset(frame.stream)
         return self._delivery.on_sender_reset(frame.stream, frame.raw)
-
-    def _on_agent_window_update(self, frame: Http2Frame) -> bytes | None:
-        assert self._calls is not None
-        return _apply_window_update(self._calls.delivery, frame)
 
     # The end of editing
 
@@ -363,12 +348,8 @@ class Http2Editor:
         if not writes_literals:
             scanner.pass_all()
         else:
-            scanner.drop_all()
-            scanner.out.append(
-                encode_undecodable(
-                    self._agent.highest_stream + (2 if direction is _TO_AGENT else 0)
-                )
-            )
+            highest = self._agent.highest_stream
+            scanner.end_undecodable(highest + (2 if direction is _TO_AGENT else 0))
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:
@@ -378,26 +359,3 @@ class Http2Editor:
             self._client.pass_all()
         elif failed is _TO_CLIENT and not self._requests.rewriting:
             self._agent.pass_all()
-
-
-def _apply_window_update(delivery: FlowController, frame: Http2Frame) -> bytes | None:
-    if len(frame.raw) != FRAME_HEAD_SIZE + 4:
-        got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
-        raise Violation(frame.start, "WINDOW_UPDATE of 4 bytes", got)
-    return delivery.apply_window_update(
-        frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK
-    )
-
-
-def _settings_payload(frame: Http2Frame) -> bytes:
-    payload = frame.raw[FRAME_HEAD_SIZE:]
-    if frame.stream or len(payload) % 6:
-        got = describe_frame_head(SETTINGS, frame.stream, len(payload))
-        raise Violation(frame.start, "SETTINGS on stream 0 of 6 bytes each", got)
-    return payload
-
-
-def _allow_table_size(headers: RequestHeaders | ResponseHeaders, payload: bytes) -> None:
-    for name, value in unpack_settings(payload):
-        if name == HEADER_TABLE_SIZE:
-            headers.allow(value)

@@ -1,11 +1,6 @@
-"""Flow control of one direction: the windows of its receiver, and the frames that wait for them
-(RFC 9113 5.2, 6.9).
+"""The frames of one direction that are held or wait for the receiver's windows.
 
-While nothing is changed, the sender respects the receiver's windows by itself. If the receiver was
-sent more bytes than the sender sent (`owed`), the difference is subtracted from the receiver's next
-WINDOW_UPDATEs; until then the sender sees a larger window than the receiver's, and the excess waits
-here. If the receiver was sent fewer, the sender gets WINDOW_UPDATE. So both have the same windows
-in the end. Never more bytes wait than are owed and held.
+Never more bytes wait than are owed and held.
 """
 
 from __future__ import annotations
@@ -14,31 +9,24 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.relay.edits.http2_frames import (
+from a2a_proxy.http.h2 import (
     DATA,
     DEFAULT_FRAME_SIZE,
-    DEFAULT_WINDOW,
     END_STREAM,
     FRAME_HEAD_SIZE,
-    INITIAL_WINDOW_SIZE,
-    MAX_FRAME_SIZE,
     PADDED,
-    HeaderBlockFrame,
+    HeaderBlock,
+    Violation,
+    describe_frame_head,
     encode_frame,
-    encode_window_update,
-    unpack_settings,
 )
+from a2a_proxy.http.h2_flow import UNTRACKED_WINDOW, FlowAccount, StreamWindow
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
-from a2a_proxy.relay.edits.http2_scan import Http2Scanner
-from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_QUEUED_FRAMES = 4096
 """Frames of one stream that wait."""
 MAX_OWED_BYTES = 1 << 20
 """Bytes that may be owed before a longer card waits."""
-MAX_UNACKNOWLEDGED_SETTINGS = 1000
-"""SETTINGS frames that the sender has not acknowledged."""
-_UNTRACKED_WINDOW = 1 << 62
 
 
 class QueuedData(msgspec.Struct):
@@ -99,7 +87,7 @@ class QueuedFrame(msgspec.Struct, frozen=True):
     """RST_STREAM, or the block as literals."""
     ends: bool = True
     """Whether the frame is the sender's last one on the stream."""
-    block: HeaderBlockFrame | None = None
+    block: HeaderBlock | None = None
 
 
 class StreamHold(Protocol):
@@ -121,20 +109,16 @@ class StreamHold(Protocol):
         """Note that the call failed without DATA."""
 
 
-class HeldStream(msgspec.Struct, eq=False):
+class HeldStream(StreamWindow):
     """A stream whose DATA is tracked."""
 
-    number: int
-    window: int = _UNTRACKED_WINDOW
-    """The receiver's window for the stream."""
-    owed: int = 0
     size: int = 0
     """Bytes of data in the queue, padding included."""
     queue: list[QueuedData | QueuedFrame] = msgspec.field(default_factory=list)
     hold: StreamHold | None = None
 
 
-class FlowController:
+class FlowController(FlowAccount[HeldStream]):
     """The windows of the receiver, and the streams whose DATA is held or waits."""
 
     def __init__(
@@ -144,88 +128,29 @@ class FlowController:
         `receiver` are the names of the peers."""
         self._headers = headers
         self._sender, self._receiver = sender, receiver
-        self.to_sender: Http2Scanner
-        """Scanner of the bytes sent to the sender."""
-        self.to_receiver: Http2Scanner
-        """Scanner of the bytes sent to the receiver."""
-        self.connection = DEFAULT_WINDOW
-        """The receiver's window for the connection, counted in the bytes that it was sent."""
-        self.owed = 0
-        """Number of bytes sent to the receiver minus the number of bytes received from the
-        sender."""
-        self.streams: dict[int, HeldStream] = {}
+        super().__init__()
         self._waiting_streams: dict[int, HeldStream] = {}
         self.queued_bytes = 0
         """Bytes of the DATA frames that are held or wait, complete or not, padding included."""
-        self._initial_window = DEFAULT_WINDOW
-        self._frame_size = DEFAULT_FRAME_SIZE
-        self._unacknowledged_settings: list[dict[int, int]] = []
 
     # From the receiver
-
-    def apply_settings(self, payload: bytes) -> None:
-        """Note new SETTINGS of the receiver. Raises `Violation` if too many wait for the sender's
-        acknowledgement."""
-        if len(self._unacknowledged_settings) >= MAX_UNACKNOWLEDGED_SETTINGS:
-            raise Violation(
-                0,
-                f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement",
-                "one more",
-            )
-        self._unacknowledged_settings.append(dict(unpack_settings(payload)))
-
-    def apply_window_update(self, number: int, increment: int) -> bytes | None:
-        """Handle a WINDOW_UPDATE of the receiver and return the frame to send to the sender, or
-        None for the frame unchanged."""
-        if not number:
-            self.connection += increment
-            taken = min(self.owed, increment)
-            self.owed -= taken
-        elif (stream := self.streams.get(number)) is not None:
-            stream.window += increment
-            taken = min(stream.owed, increment)
-            stream.owed -= taken
-        else:
-            return None
-        if self._waiting_streams:
-            self.to_sender.budget -= len(self._waiting_streams)
-            self._retry_waiting()
-        if not taken:
-            return None
-        return encode_window_update(number, increment - taken) if increment > taken else b""
 
     def on_receiver_reset(self, number: int) -> None:
         """Release a stream that the receiver reset, as it would have been without the proxy."""
         stream = self.streams.get(number)
         if stream is None:
             return
-        stream.window = _UNTRACKED_WINDOW
+        stream.window = UNTRACKED_WINDOW
         self.to_receiver.insert_frames(self.release_stream(stream, f"the {self._receiver} gave up"))
         if not stream.queue:
             self.forget_stream(stream)
 
     # From the sender
 
-    def on_settings_ack(self) -> bytes:
-        """Apply the receiver's SETTINGS that the sender acknowledges. Return the bytes to send
-        before the acknowledgement.
-        """
-        if not self._unacknowledged_settings:
-            return b""
-        wanted = self._unacknowledged_settings.pop(0)
-        self.to_receiver.budget -= len(self.streams)
-        self._frame_size = max(DEFAULT_FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
-        change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
-        self._initial_window += change
-        released = (
-            self.release_all(f"the {self._receiver} made its windows smaller")
-            if change < 0
-            else b""
-        )
-        for stream in self.streams.values():
-            if stream.window != _UNTRACKED_WINDOW:
-                stream.window += change
-        return released
+    def release_before(self, change: int) -> bytes:
+        """Return all waiting frames, as far as the windows allow, if these become smaller."""
+        reason = f"the {self._receiver} made its windows smaller"
+        return self.release_all(reason) if change < 0 else b""
 
     def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
         """Handle the start of a DATA frame of the sender. Return None if it is forwarded. Raises
@@ -242,7 +167,7 @@ class FlowController:
             and not stream.queue
             and length <= min(self.connection, stream.window)
         ):
-            self._spend_window(stream, length)
+            self.spend_window(stream, length)
             if flags & END_STREAM:
                 self.forget_stream(stream)
             return None
@@ -281,7 +206,7 @@ class FlowController:
 
     def watch_stream(self, number: int) -> HeldStream:
         """Track the DATA of this stream from now on."""
-        stream = self.streams[number] = HeldStream(number, self._initial_window)
+        stream = self.streams[number] = HeldStream(number, self.initial_window)
         return stream
 
     def hold_untracked(self, number: int) -> HeldStream:
@@ -311,8 +236,8 @@ class FlowController:
         stream.size -= before
         stream.hold = None
         stream.queue[: len(held)] = []
-        self._spend_window(stream, len(message))
-        self._settle_owed(stream, len(message) - before, bool(flags))
+        self.spend_window(stream, len(message))
+        self.settle_owed(len(message) - before, None if flags else stream)
         frames = [
             encode_frame(DATA, 0, stream.number, message[at : at + DEFAULT_FRAME_SIZE])
             for at in range(0, len(message), DEFAULT_FRAME_SIZE)
@@ -363,7 +288,7 @@ class FlowController:
                 break
         if queue:
             self.streams[stream.number] = self._waiting_streams[stream.number] = stream
-        elif stream.window == _UNTRACKED_WINDOW:
+        elif stream.window == UNTRACKED_WINDOW:
             self.forget_stream(stream)
         else:
             self._waiting_streams.pop(stream.number, None)
@@ -371,10 +296,10 @@ class FlowController:
 
     def flush_unbounded(self) -> bytes:
         """Return all waiting frames, whatever the windows, and track nothing more."""
-        self._frame_size = self.connection = _UNTRACKED_WINDOW
+        self.frame_size = self.connection = UNTRACKED_WINDOW
         self.owed = 0
         for stream in self.streams.values():
-            stream.window, stream.hold, stream.owed = _UNTRACKED_WINDOW, None, 0
+            stream.window, stream.hold, stream.owed = UNTRACKED_WINDOW, None, 0
         sent = b"".join([self.flush_stream(stream) for stream in self.waiting_in_order()])
         self.streams.clear()
         return sent
@@ -408,7 +333,7 @@ class FlowController:
             return (
                 item.raw if item.block is None else self._headers.make_frames(item.block, item.raw)
             ), True
-        room = max(0, min(self.connection, stream.window, self._frame_size))
+        room = max(0, min(self.connection, stream.window, self.frame_size))
         if item.length <= room:
             self._spend_queued(stream, item.length)
             if item.missing:
@@ -430,33 +355,16 @@ class FlowController:
         item.set_payload(payload)
         self.queued_bytes -= padding
         stream.size -= padding
-        self._settle_owed(stream, -padding, item.ends)
+        self.settle_owed(-padding, None if item.ends else stream)
 
     def _spend_queued(self, stream: HeldStream, byte_count: int) -> None:
         self.queued_bytes -= byte_count
         stream.size -= byte_count
-        self._spend_window(stream, byte_count)
+        self.spend_window(stream, byte_count)
 
-    def _spend_window(self, stream: HeldStream, byte_count: int) -> None:
-        self.connection -= byte_count
-        if stream.window != _UNTRACKED_WINDOW:
-            stream.window -= byte_count
-
-    def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
-        """Account for `growth` bytes that the receiver was sent and the sender did not send;
-        negative if it was sent fewer."""
-        self.owed += growth
-        stream.owed += growth
-        if self.owed < 0:
-            self.to_sender.insert_frames(encode_window_update(0, -self.owed))
-            self.owed = 0
-        if stream.owed < 0:
-            if not ended:
-                self.to_sender.insert_frames(encode_window_update(stream.number, -stream.owed))
-            stream.owed = 0
-
-    def _retry_waiting(self) -> None:
+    def retry_waiting(self) -> None:
         """Send waiting frames, because the receiver's windows grew."""
+        self.to_sender.budget -= len(self._waiting_streams)
         for stream in self.waiting_in_order():
             self.to_receiver.insert_frames(
                 stream.hold.on_window_growth()

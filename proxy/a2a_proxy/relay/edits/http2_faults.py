@@ -2,18 +2,15 @@
 repeated, moved or late.
 
 Every header block is decoded and sent as literals, because a block that is left out or sent later
-would put the receiver's dynamic table out of step. Frames are handled whole, except that a long
-DATA frame is handled and sent as several ones. The windows stay right in both directions: bytes
-that only the agent has sent are given back to the agent with WINDOW_UPDATE; bytes that only the
-client was sent are owed, and subtracted from the client's next WINDOW_UPDATEs; DATA that the
-client's windows do not cover waits.
+would put the receiver's dynamic table out of step. DATA that faults concern, or that the client's
+windows do not cover, is handled as it arrives and sent in frames of the proxy.
 
 A connection that cannot be followed any more is ended as in `edits.http2`: with an undecodable
 header block.
 """
 
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -21,10 +18,33 @@ import msgspec
 from a2a_proxy.faults.live import LiveFault
 from a2a_proxy.faults.plan import CallFaults, FaultPlan, describe_mark
 from a2a_proxy.faults.stream import FaultPiece, StreamFaults
+from a2a_proxy.http.h2 import (
+    ACK,
+    DATA,
+    DEFAULT_FRAME_SIZE,
+    END_HEADERS,
+    END_STREAM,
+    FRAME_HEAD_SIZE,
+    HEADERS,
+    PADDED,
+    PING,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    Frame,
+    HeaderBlock,
+    Violation,
+    encode_block,
+    encode_frame,
+    encode_window_update,
+)
+from a2a_proxy.http.h2_flow import FlowAccount, StreamWindow
+from a2a_proxy.http.h2_scan import Http2Scanner
+from a2a_proxy.http.hpack import Field, encode_literals
 from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.operations import GRPC_METHODS
-from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import make_grpc_failure
 from a2a_proxy.relay.edits.fault_events import EVENT_SHIFT, EVENT_WORK, MAX_MESSAGE_BYTES
 from a2a_proxy.relay.edits.fault_messages import PREFIX_SIZE, GrpcEvents
@@ -35,46 +55,8 @@ from a2a_proxy.relay.edits.fault_output import (
     TimedQueue,
     note_late,
 )
-from a2a_proxy.relay.edits.hpack_literals import never_indexed_fields
-from a2a_proxy.relay.edits.http2_frames import (
-    ACK,
-    CONTINUATION,
-    DATA,
-    DEFAULT_FRAME_SIZE,
-    DEFAULT_WINDOW,
-    END_HEADERS,
-    END_STREAM,
-    FRAME_HEAD_SIZE,
-    HEADER_TABLE_SIZE,
-    HEADERS,
-    INITIAL_WINDOW_SIZE,
-    PADDED,
-    PING,
-    PUSH_PROMISE,
-    RST_STREAM,
-    SETTINGS,
-    STREAM_MASK,
-    WINDOW_UPDATE,
-    HeaderBlockFrame,
-    encode_block,
-    encode_frame,
-    encode_undecodable,
-    encode_window_update,
-    parse_block_start,
-    unpack_frame_head,
-    unpack_settings,
-    unpack_uint32,
-)
-from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, LiteralWriter, encode_fields
-from a2a_proxy.relay.edits.http2_scan import BLOCK_WORK, HANDLER_SHIFT, HANDLER_WORK
-from a2a_proxy.wire.detect import PREFACE
-from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
-from a2a_proxy.wire.http2_frame import Violation
+from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
 
-MAX_SETTINGS = 1000
-"""SETTINGS frames that the agent has not acknowledged."""
-MAX_FRAME_BYTES = MAX_BLOCK_BYTES = 1 << 18
-"""Bytes of a frame that must be whole, and of a header block."""
 SHORT_DATA = 4096
 """Bytes of DATA with messages that faults concern, which are read without interruption."""
 MAX_GONE_STREAMS = 10_000
@@ -88,57 +70,6 @@ have not read."""
 _NO_ERROR, _INTERNAL_ERROR, _CANCEL = 0, 2, 8
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _UNLIMITED = 1 << 62
-
-
-class _Frame(msgspec.Struct, frozen=True):
-    kind: int
-    flags: int
-    stream: int
-    raw: bytes
-    offset: int
-    """Bytes of the direction before the frame."""
-
-    @property
-    def payload(self) -> bytes:
-        """The payload, with padding."""
-        return self.raw[FRAME_HEAD_SIZE:]
-
-    @property
-    def data(self) -> bytes:
-        """The payload of DATA, without padding."""
-        payload = self.payload
-        return (
-            payload[1 : len(payload) - payload[0]] if self.flags & PADDED and payload else payload
-        )
-
-
-class _LongData(msgspec.Struct):
-    """A DATA frame without padding that is handled in parts."""
-
-    flags: int = 0
-    stream: int = 0
-    left: int = 0
-    """Bytes that are not handled yet; 0 if there is no such frame."""
-
-
-class _Side:
-    """One direction: its incomplete frame, its header blocks as received and as sent."""
-
-    def __init__(self, *, preface: bool) -> None:
-        self.rest = bytearray()
-        self.need = len(PREFACE) if preface else FRAME_HEAD_SIZE
-        """Bytes of `rest` that can be handled."""
-        self.offset = 0
-        """Bytes before `rest`."""
-        self.preface = preface
-        self.data = _LongData()
-        self.hpack = HpackDecoder()
-        self.writer = LiteralWriter()
-        self.block: HeaderBlockFrame | None = None
-        self.highest = 0
-        """The highest stream with a header block."""
-        self.is_lost = False
-        """Whether it cannot be followed any more; nothing is sent."""
 
 
 class _Response:
@@ -200,27 +131,20 @@ class _Response:
         return None if self.events is None else self.events.change_generation(message, change)
 
 
-class _Stream:
+class _Stream(StreamWindow):
     """A stream with an open response."""
 
-    def __init__(self, number: int, window: int) -> None:
-        self.number = number
-        self.window = window
-        """The client's window for the stream."""
-        self.owed = 0
-        """Bytes that are subtracted from the client's next WINDOW_UPDATEs: the client was sent them
-        and the agent did not send them, or the agent has got the window for them already."""
-        self.advanced = 0
-        """Bytes that are held, and for which the agent has got a larger window."""
-        self.queue = TimedQueue()
-        self.last_frames: list[bytes | tuple[HeaderBlockFrame, bytes]] = []
-        """The frames that end the response, after the queue: whole, or a header block with its
-        literals."""
-        self.response: _Response | None = None
-        self.is_over = False
-        """Whether the agent has ended the stream."""
-        self.counted = 0
-        """Bytes of the stream in `Http2Faults.held_bytes`."""
+    advanced: int = 0
+    """Bytes that are held, and for which the agent has got a larger window."""
+    queue: TimedQueue = msgspec.field(default_factory=TimedQueue)
+    last_frames: list[bytes | tuple[HeaderBlock, bytes]] = []
+    """The frames that end the response, after the queue: whole, or a header block with its
+    literals."""
+    response: _Response | None = None
+    is_over: bool = False
+    """Whether the agent has ended the stream."""
+    counted: int = 0
+    """Bytes of the stream in `Http2Faults.held_bytes`."""
 
     @property
     def held(self) -> int:
@@ -229,33 +153,78 @@ class _Stream:
         return 0 if self.response is None else self.response.held_bytes
 
 
-class Http2Faults:
+class _TakenData(msgspec.Struct):
+    """A DATA frame that is not forwarded: a `HeldData`."""
+
+    take: Callable[[bytes, int, int, bool], None]
+    """Gets data, the number of bytes that have arrived with it, the offset after it in what the
+    peer sent, and whether they are the last ones of the stream."""
+    flags: int
+    offset: int
+    missing: int
+    raw: bytearray = bytearray()
+    _left: int = -1
+    """Bytes of data that have not arrived; negative before the head of the frame has."""
+
+    def on_more_data(self) -> bytes:
+        """Take the bytes that have arrived if they are enough, and send none."""
+        raw, first = self.raw, 0
+        if self.missing and len(raw) < SHORT_DATA:
+            return b""
+        size = len(raw)
+        if self._left < 0:
+            first, padding = FRAME_HEAD_SIZE, 0
+            size -= FRAME_HEAD_SIZE
+            length = self.missing + size
+            if self.flags & PADDED and length:
+                padding = raw[first] + 1
+                first += 1
+            self._left = max(0, length - padding)
+        data = bytes(raw[first : first + self._left])
+        self._left -= len(data)
+        self.offset += first + len(data)
+        raw.clear()
+        self.take(data, size, self.offset, bool(self.flags & END_STREAM) and not self.missing)
+        return b""
+
+
+class Http2Faults(FlowAccount[_Stream]):
     """The faults of one HTTP/2 connection: a `FaultStage`."""
 
     is_active = True
 
     def __init__(self, plan: FaultPlan) -> None:
-        self.budget = UNLIMITED
+        super().__init__()
         self.position = 0
         self.held_bytes = (0, 0)
         """Bytes of each direction that wait for the end of a message, for their time or for the
         client's windows."""
         self._plan = plan
         self._facts: list[EditFact] = []
-        self._sides = (_Side(preface=True), _Side(preface=False))
-        self._out: tuple[list[bytes], list[bytes]] = ([], [])
-        self._streams: dict[int, _Stream] = {}
+        self._requests, self._responses = ResponseHeaders(), ResponseHeaders()
+        for headers in (self._requests, self._responses):
+            headers.start_rewriting()
+        to_agent = {
+            PING: self._on_client_ping,
+            RST_STREAM: self._on_client_reset,
+            SETTINGS: self._on_client_settings,
+            WINDOW_UPDATE: self._on_window_update,
+        }
+        self.to_sender = self._scanner = Http2Scanner(
+            whole=to_agent, blocks=self._on_request, data=self._begin_client_data, preface=True
+        )
+        """`to_sender` scans the bytes sent to the agent, `_scanner` those that were fed last."""
+        self.to_receiver = Http2Scanner(
+            whole={RST_STREAM: self._on_agent_reset, SETTINGS: self._on_agent_settings},
+            blocks=self._on_response,
+            data=self._begin_agent_data,
+            part_size=SHORT_DATA,
+        )
+        self._scanners = (self.to_sender, self.to_receiver)
         self._waiting: dict[int, _Stream] = {}
         """Streams with a queue."""
         self._gone: dict[int, None] = {}
         """Streams that a fault has ended."""
-        self._window = DEFAULT_WINDOW
-        """The client's window for the connection."""
-        self._owed = 0
-        """As in `_Stream`, for the connection."""
-        self._initial_window = DEFAULT_WINDOW
-        self._settings: deque[dict[int, int]] = deque()
-        """SETTINGS of the client that the agent has not acknowledged."""
         self._now = 0.0
         self._held_since: dict[int, float] = {}
         """Streams that hold messages, and when one was complete before, the earliest first."""
@@ -263,18 +232,17 @@ class Http2Faults:
         """Whether due bytes wait because the budget is spent."""
         self._has_sent_late = False
         """Whether the client was sent DATA since the agent last sent some."""
-        self._handlers: dict[tuple[int, int], Callable[[_Frame], None]] = {
-            (_TO_AGENT, DATA): self._on_client_data,
-            (_TO_AGENT, PING): self._on_client_ping,
-            (_TO_AGENT, RST_STREAM): self._on_client_reset,
-            (_TO_AGENT, SETTINGS): self._on_client_settings,
-            (_TO_AGENT, WINDOW_UPDATE): self._on_window_update,
-            (_TO_CLIENT, DATA): self._on_agent_data,
-            (_TO_CLIENT, RST_STREAM): self._on_agent_reset,
-            (_TO_CLIENT, SETTINGS): self._on_agent_settings,
-        }
 
     # Interface of `FaultStage`
+
+    @property
+    def budget(self) -> int:
+        """See `Editor.budget`."""
+        return self._scanner.budget
+
+    @budget.setter
+    def budget(self, units: int) -> None:
+        self._scanner.budget = units
 
     @property
     def deadline(self) -> float | None:
@@ -303,28 +271,26 @@ class Http2Faults:
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Handle bytes of one peer and return the bytes to write."""
-        self._now, self.position = now, len(data)
-        side = self._sides[direction]
-        if not side.is_lost:
-            try:
-                self.position = self._read_frames(direction, side, data, start)
-            except (Violation, HpackError):
-                side.is_lost = True
-                self._out[direction].append(
-                    encode_undecodable(side.highest + (2 if direction is _TO_AGENT else 0))
-                )
-        self._pump_all()  # because `deadline` passes over what is due now
+        self._now, self.position, budget = now, len(data), self.budget
+        scanner = self._scanner = self._scanners[direction]
+        scanner.budget = budget
+        try:
+            self.position = scanner.feed(data, start)
+        except Violation:
+            highest = self.to_sender.highest_stream
+            scanner.end_undecodable(highest + (2 if direction is _TO_AGENT else 0))
+        self.retry_waiting()  # because `deadline` passes over what is due now
         return self._take_outputs()
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of that direction: nothing waits any more."""
         self._now = now
         if direction is _TO_CLIENT:
-            self._window = _UNLIMITED
+            self.connection = _UNLIMITED
             for stream in self._waiting.values():
                 stream.window = _UNLIMITED
                 stream.queue.hasten()
-        self._pump_all()
+        self.retry_waiting()
         return self._take_outputs()
 
     def tick(self, now: float) -> list[Output]:
@@ -333,152 +299,36 @@ class Http2Faults:
         for number in [
             number for number, since in self._held_since.items() if since + HOLD_SECONDS <= now
         ]:
-            stream = self._streams[number]
+            stream = self.streams[number]
             assert stream.response is not None
             self._facts.append(note_late(_TO_CLIENT))
             held = stream.held
             self._add_pieces(stream, stream.response.release(), held)
             self._waiting[number] = stream
-        self._pump_all()
+        self.retry_waiting()
         return self._take_outputs()
 
     def _take_outputs(self) -> list[Output]:
-        outputs = [
-            Output(way, b"".join(out)) for way, out in zip(Direction, self._out, strict=True) if out
-        ]
-        for out in self._out:
-            out.clear()
+        outputs = []
+        for direction, scanner in zip(Direction, self._scanners, strict=True):
+            if data := b"".join(scanner.out):
+                outputs.append(Output(direction, data))
+            scanner.out.clear()
         return outputs
-
-    # Frames
-
-    def _read_frames(self, direction: Direction, side: _Side, data: bytes, start: int) -> int:
-        """Handle frames from `start` on, and return the index where the data end or the budget is
-        spent."""
-        shift = 0
-        if side.rest:
-            shift = len(side.rest) - start
-            side.rest += memoryview(data)[start:]
-            if len(side.rest) < side.need:
-                return len(data)
-            data, start = bytes(side.rest), 0
-            side.rest.clear()
-        pos, base, need, total = start, side.offset - start, FRAME_HEAD_SIZE, len(data)
-        if side.preface:
-            if not data.startswith(PREFACE[:total]):
-                raise Violation(0, "HTTP/2 connection preface", repr(data[: len(PREFACE)]))
-            side.preface, need = total < len(PREFACE), len(PREFACE)
-            if not side.preface:
-                self._out[direction].append(PREFACE)
-                pos = len(PREFACE)
-        self.budget = max(self.budget, 1)
-        while not side.preface and self.budget > 0:
-            long = side.data
-            if long.left:
-                stream = self._streams.get(long.stream) if direction is _TO_CLIENT else None
-                concerned = stream is not None and stream.response is not None
-                size = min(long.left, SHORT_DATA if concerned else DEFAULT_FRAME_SIZE)
-                need, stop = size, pos + size
-                if stop > total:
-                    break
-                long.left -= size
-                flags = long.flags if not long.left else long.flags & ~END_STREAM
-                raw = encode_frame(DATA, flags, long.stream, data[pos:stop])
-                frame = _Frame(DATA, flags, long.stream, raw, base + pos - FRAME_HEAD_SIZE)
-            else:
-                need = FRAME_HEAD_SIZE
-                if total - pos < need:
-                    break
-                word, flags, number = unpack_frame_head(data, pos)
-                kind, number, stop = (
-                    word & 0xFF,
-                    number & STREAM_MASK,
-                    pos + FRAME_HEAD_SIZE + (word >> 8),
-                )
-                if (
-                    kind == DATA
-                    and not flags & PADDED
-                    and stop - pos > FRAME_HEAD_SIZE + SHORT_DATA
-                ):
-                    side.data, pos = _LongData(flags, number, word >> 8), pos + FRAME_HEAD_SIZE
-                    continue
-                need = stop - pos
-                if need > MAX_FRAME_BYTES:
-                    raise Violation(
-                        base + pos, f"frame of at most {MAX_FRAME_BYTES} bytes", "a longer one"
-                    )
-                if stop > total:
-                    break
-                frame = _Frame(kind, flags, number, data[pos:stop], base + pos)
-            pos = stop
-            self.budget -= HANDLER_WORK + (need >> HANDLER_SHIFT)
-            self._handle_frame(direction, side, frame)
-        side.offset = base + pos
-        if self.budget > 0:
-            side.rest += memoryview(data)[pos:]
-            side.need, pos = need, total
-        return pos - shift
-
-    def _handle_frame(self, direction: Direction, side: _Side, frame: _Frame) -> None:
-        if frame.kind in (HEADERS, PUSH_PROMISE, CONTINUATION):
-            self._read_block(direction, side, frame)
-        elif (handler := self._handlers.get((direction, frame.kind))) is not None:
-            handler(frame)
-        else:
-            self._out[direction].append(frame.raw)
-
-    def _read_block(self, direction: Direction, side: _Side, frame: _Frame) -> None:
-        if frame.kind == CONTINUATION:
-            block = side.block
-            if (
-                block is None
-                or block.stream != frame.stream
-                or len(block.fragment) > MAX_BLOCK_BYTES
-            ):
-                raise Violation(frame.offset, "CONTINUATION of a header block", "another one")
-            block.fragment = (
-                block.fragment
-                if isinstance(block.fragment, bytearray)
-                else bytearray(block.fragment)
-            )
-            block.fragment += frame.payload
-        else:
-            block = parse_block_start(
-                frame.kind, frame.flags, frame.stream, frame.payload, frame.offset
-            )
-        side.block = block
-        if not frame.flags & END_HEADERS:
-            return
-        side.block = None
-        side.highest = max(side.highest, block.stream)
-        fragment = bytes(block.fragment)
-        self.budget -= BLOCK_WORK + len(fragment)
-        fields = side.hpack.decode_block(fragment)
-        if len(fields) > FIELDS_LIMIT:
-            raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
-        encoded = encode_fields(fields, never_indexed_fields(fragment))
-        if block.kind == PUSH_PROMISE:
-            self._out[direction].append(side.writer.make_frames(block, encoded))
-        elif direction is _TO_AGENT:
-            self._on_request(block, fields, encoded)
-        else:
-            self._on_response(block, fields, encoded)
 
     # The client's frames
 
-    def _on_request(self, block: HeaderBlockFrame, fields: list[Field], encoded: bytes) -> None:
-        number = block.stream
+    def _on_request(self, block: HeaderBlock) -> bytes:
+        head, number = self._requests.read(block.fragment), block.stream
         if number in self._gone:
-            return
-        if number not in self._streams and any(name == b":path" for name, _ in fields):
-            stream = self._streams[number] = _Stream(number, self._initial_window)
-            if self._open_call(stream, block, dict(fields)):
-                return
-        self._out[_TO_AGENT].append(self._sides[_TO_AGENT].writer.make_frames(block, encoded))
+            return b""
+        if number not in self.streams and any(name == b":path" for name, _ in head.fields):
+            stream = self.streams[number] = _Stream(number, self.initial_window)
+            if self._open_call(stream, block, dict(head.fields)):
+                return b""
+        return self._requests.make_frames(block, head.encode_head())
 
-    def _open_call(
-        self, stream: _Stream, block: HeaderBlockFrame, named: dict[bytes, bytes]
-    ) -> bool:
+    def _open_call(self, stream: _Stream, block: HeaderBlock, named: dict[bytes, bytes]) -> bool:
         """Apply the faults of a call; return whether one has ended it."""
         path = named[b":path"].decode("latin-1")
         row = GRPC_METHODS.get(path)
@@ -499,8 +349,8 @@ class Http2Faults:
         return True
 
     def _answer_call(self, stream: _Stream, fault: LiveFault, *, ended: bool) -> None:
-        block = HeaderBlockFrame(HEADERS, END_HEADERS | END_STREAM, stream.number, 0, b"", b"")
-        encoded = encode_fields(make_grpc_failure(fault), frozenset())
+        block = HeaderBlock(HEADERS, END_HEADERS | END_STREAM, stream.number, 0, b"", b"")
+        encoded = encode_literals(make_grpc_failure(fault))
         # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with
         # NO_ERROR.
         rest = b"" if ended else encode_frame(RST_STREAM, 0, stream.number, _NO_ERROR.to_bytes(4))
@@ -509,155 +359,127 @@ class Http2Faults:
         self._facts.append(
             EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)})
         )
-        self._out[_TO_CLIENT].append(
-            self._sides[_TO_CLIENT].writer.make_frames(block, encoded) + rest
-        )
+        self.to_receiver.insert_frames(self._responses.make_frames(block, encoded) + rest)
         self._end_stream(stream)
 
-    def _on_client_data(self, frame: _Frame) -> None:
-        if frame.stream not in self._gone:
-            self._out[_TO_AGENT].append(frame.raw)
-        elif length := len(frame.payload):
-            self._out[_TO_CLIENT].append(encode_window_update(0, length))
+    def _begin_client_data(
+        self, flags: int, number: int, length: int, offset: int
+    ) -> _TakenData | None:
+        if number not in self._gone:
+            return None
+        return self._drop_data(self.to_receiver, flags, length, offset)
 
-    def _on_client_ping(self, frame: _Frame) -> None:
+    def _drop_data(
+        self, to_sender: Http2Scanner, flags: int, length: int, offset: int
+    ) -> _TakenData:
+        """Return the DATA of a stream that a fault has ended, whose sender gets the window back."""
+        if length:
+            to_sender.insert_frames(encode_window_update(0, length))
+        return _TakenData(lambda *_: None, flags, offset, FRAME_HEAD_SIZE + length)
+
+    def _on_client_ping(self, frame: Frame) -> bytes | None:
         """Answer a PING after late DATA: gRPC clients measure their connection with it, and gRPC
         servers that send no DATA end a connection after three PINGs."""
-        if self._has_sent_late and not frame.flags & ACK:
-            self._has_sent_late = False
-            self._out[_TO_CLIENT].append(encode_frame(PING, ACK, 0, frame.payload))
-        else:
-            self._out[_TO_AGENT].append(frame.raw)
+        if not self._has_sent_late or frame.flags & ACK:
+            return None
+        self._has_sent_late = False
+        self.to_receiver.insert_frames(encode_frame(PING, ACK, 0, frame.payload))
+        return b""
 
-    def _on_client_reset(self, frame: _Frame) -> None:
+    def _on_client_reset(self, frame: Frame) -> bytes | None:
         if frame.stream in self._gone:
-            return
-        if (stream := self._streams.get(frame.stream)) is not None:
+            return b""
+        if (stream := self.streams.get(frame.stream)) is not None:
             self._forget_stream(stream)
-        self._out[_TO_AGENT].append(frame.raw)
+        return None
 
-    def _on_client_settings(self, frame: _Frame) -> None:
+    def _on_client_settings(self, frame: Frame) -> None:
         if not frame.flags & ACK:
-            wanted = dict(unpack_settings(_settings_payload(frame)))
-            if len(self._settings) >= MAX_SETTINGS:
-                raise Violation(
-                    frame.offset,
-                    f"at most {MAX_SETTINGS} SETTINGS without acknowledgement",
-                    "one more",
-                )
-            self._settings.append(wanted)
-            if HEADER_TABLE_SIZE in wanted:
-                self._sides[_TO_CLIENT].hpack.allow_table_size(wanted[HEADER_TABLE_SIZE])
-        self._out[_TO_AGENT].append(frame.raw)
+            self.apply_settings(frame)
+            self._responses.apply_settings(frame.read_settings())
 
-    def _on_window_update(self, frame: _Frame) -> None:
-        if len(frame.payload) != 4:
-            raise Violation(frame.offset, "WINDOW_UPDATE of 4 bytes", f"{len(frame.payload)} bytes")
-        increment, number = unpack_uint32(frame.payload)[0] & STREAM_MASK, frame.stream
-        stream = self._streams.get(number)
-        taken = 0
-        if not number:
-            self._window += increment
-            taken = min(self._owed, increment)
-            self._owed -= taken
-        elif number in self._gone:
-            return
-        elif stream is not None:
-            stream.window += increment
-            taken = min(stream.owed, increment)
-            stream.owed -= taken
-        if not taken:
-            self._out[_TO_AGENT].append(frame.raw)
-        elif increment > taken:
-            self._out[_TO_AGENT].append(encode_window_update(number, increment - taken))
-        self._pump_all()
+    def _on_window_update(self, frame: Frame) -> bytes | None:
+        return b"" if frame.stream in self._gone else self.apply_window_update(frame)
 
     # The agent's frames
 
-    def _on_agent_settings(self, frame: _Frame) -> None:
-        self._out[_TO_CLIENT].append(frame.raw)
-        if not frame.flags & ACK:
-            for name, value in unpack_settings(_settings_payload(frame)):
-                if name == HEADER_TABLE_SIZE:
-                    self._sides[_TO_AGENT].hpack.allow_table_size(value)
-        elif self._settings:
-            wanted = self._settings.popleft()
-            change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
-            self._initial_window += change
-            self.budget -= len(self._streams)
-            for stream in self._streams.values():
-                stream.window += change
-            self._pump_all()
+    def _on_agent_settings(self, frame: Frame) -> None:
+        if frame.flags & ACK:
+            self.on_settings_ack()
+            self.retry_waiting()
+        else:
+            self._requests.apply_settings(frame.read_settings())
 
-    def _on_response(self, block: HeaderBlockFrame, fields: list[Field], encoded: bytes) -> None:
-        ends, stream = bool(block.flags & END_STREAM), self._streams.get(block.stream)
-        if block.stream in self._gone:
+    def _on_response(self, block: HeaderBlock) -> bytes:
+        head, number = self._responses.read(block.fragment), block.stream
+        ends, stream = bool(block.flags & END_STREAM), self.streams.get(number)
+        encoded = head.encode_head()
+        if block.kind == HEADERS and number in self._gone:
             if ends:
-                del self._gone[block.stream]
-            return
-        if stream is None:
-            self._out[_TO_CLIENT].append(self._sides[_TO_CLIENT].writer.make_frames(block, encoded))
-            return
+                del self._gone[number]
+            return b""
+        if block.kind != HEADERS or stream is None:
+            return self._responses.make_frames(block, encoded)
         if stream.response is not None:
-            stream.response.on_head(fields)
+            stream.response.on_head(head.fields)
         if ends:
             self._finish_response(stream)
         stream.last_frames.append((block, encoded))
         self._pump(stream, ends=ends)
+        return b""
 
-    def _on_agent_data(self, frame: _Frame) -> None:
+    def _begin_agent_data(
+        self, flags: int, number: int, length: int, offset: int
+    ) -> _TakenData | None:
         self._has_sent_late = False
-        length, stream, ends = (
-            len(frame.payload),
-            self._streams.get(frame.stream),
-            bool(frame.flags & END_STREAM),
-        )
-        if frame.stream in self._gone:
-            if length:
-                self._out[_TO_AGENT].append(encode_window_update(0, length))
+        stream, ends = self.streams.get(number), flags & END_STREAM
+        if number in self._gone:
             if ends:
-                del self._gone[frame.stream]
-            return
+                del self._gone[number]
+            return self._drop_data(self.to_sender, flags, length, offset)
         if stream is None:
-            self._window -= length
-            self._out[_TO_CLIENT].append(frame.raw)
-            return
-        if (
+            self.connection -= length
+        elif (
             stream.response is None
             and not stream.queue
-            and length <= min(self._window, stream.window)
+            and length <= min(self.connection, stream.window)
         ):
-            self._window -= length
-            stream.window -= length
-            self._out[_TO_CLIENT].append(frame.raw)
+            self.spend_window(stream, length)
             if ends:
-                del self._streams[frame.stream]
-            return
-        data, end = frame.data, frame.offset + len(frame.raw)
-        if frame.flags & PADDED:
-            end -= length - len(data) - 1
-        held = stream.held
-        response = stream.response
-        pieces = [FaultPiece(data)] if response is None else response.feed(data, end)
-        if pieces or not held:  # what is held from here on began now
-            self._held_since.pop(stream.number, None)
-        self._add_pieces(stream, pieces, held + length)
-        if ends:
-            self._finish_response(stream)
-            stream.last_frames.append(encode_frame(DATA, END_STREAM, stream.number, b""))
-        self._pump(stream, ends=ends)
+                del self.streams[number]
+        else:
+            take = partial(self._on_agent_data, stream)
+            return _TakenData(take, flags, offset, FRAME_HEAD_SIZE + length)
+        return None
 
-    def _on_agent_reset(self, frame: _Frame) -> None:
-        stream = self._streams.get(frame.stream)
+    def _on_agent_data(self, stream: _Stream, data: bytes, size: int, end: int, ends: bool) -> None:
+        if self.streams.get(stream.number) is not stream:  # it was reset in the middle of a frame
+            if size:
+                self.to_sender.insert_frames(encode_window_update(0, size))
+            if ends:
+                self._gone.pop(stream.number, None)
+        elif size or ends:
+            held, response = stream.held, stream.response
+            pieces = [FaultPiece(data)] if response is None else response.feed(data, end)
+            if pieces or not held:  # what is held from here on began now
+                self._held_since.pop(stream.number, None)
+            self._add_pieces(stream, pieces, held + size)
+            if ends:
+                self._finish_response(stream)
+                stream.last_frames.append(encode_frame(DATA, END_STREAM, stream.number, b""))
+            self._pump(stream, ends=ends)
+
+    def _on_agent_reset(self, frame: Frame) -> bytes | None:
+        stream = self.streams.get(frame.stream)
         if frame.stream in self._gone:
             del self._gone[frame.stream]
-        elif stream is None:
-            self._out[_TO_CLIENT].append(frame.raw)
-        elif stream.last_frames:  # after a complete response, which waits
-            stream.last_frames.append(frame.raw)
-        else:
+            return b""
+        if stream is not None:
+            if stream.last_frames:  # after a complete response, which waits
+                stream.last_frames.append(frame.raw)
+                return b""
             self._forget_stream(stream)
-            self._out[_TO_CLIENT].append(frame.raw)
+        return None
 
     # Streams
 
@@ -686,11 +508,11 @@ class Http2Faults:
                 stream.queue.add(b"", self._now, RESET_DELAY, piece.cut)
         held = stream.held
         released = max(0, stream.advanced - held)
-        self._settle(stream, queued + held - arrived + released)
+        self.settle_owed(queued + held - arrived + released, stream)
         if (
             advance := held - stream.advanced
         ) > 0:  # or the rest of a message larger than the window could not arrive
-            self._out[_TO_AGENT].append(
+            self.to_sender.insert_frames(
                 encode_window_update(0, advance) + encode_window_update(stream.number, advance)
             )
         stream.advanced = held
@@ -704,75 +526,58 @@ class Http2Faults:
         before, stream.counted = stream.counted, stream.held + stream.queue.size
         self.held_bytes = (0, self.held_bytes[1] + stream.counted - before)
 
-    def _settle(self, stream: _Stream, growth: int) -> None:
-        """Account for `growth` bytes that the client is sent and the agent did not send; negative
-        if it is sent fewer."""
-        stream.owed += growth
-        if stream.owed < 0:
-            self._out[_TO_AGENT].append(encode_window_update(stream.number, -stream.owed))
-            stream.owed = 0
-        self._settle_connection(growth)
-
-    def _settle_connection(self, growth: int) -> None:
-        self._owed += growth
-        if self._owed < 0:
-            self._out[_TO_AGENT].append(encode_window_update(0, -self._owed))
-            self._owed = 0
-
-    def _pump_all(self) -> None:
-        out = self._out[_TO_CLIENT]
-        before = len(out)
+    def retry_waiting(self) -> None:
+        """Send what is due on all streams, as far as the client's windows allow."""
         self._is_behind = False
         self.budget -= len(self._waiting)
         for stream in list(self._waiting.values()):
-            self._pump(stream)
-        self._has_sent_late = self._has_sent_late or len(out) > before
+            self._has_sent_late = self._pump(stream) or self._has_sent_late
 
-    def _pump(self, stream: _Stream, *, ends: bool = False) -> None:
-        """Send what is due on a stream, as far as the client's windows allow. `ends`: the agent has
-        ended it."""
+    def _pump(self, stream: _Stream, *, ends: bool = False) -> bool:
+        """Send what is due on a stream, as far as the client's windows allow, and return whether
+        that is anything. `ends`: the agent has ended it."""
         stream.is_over = stream.is_over or ends
-        out, queue, work = self._out[_TO_CLIENT], stream.queue, max(self.budget, LEAST_WORK)
+        out: list[bytes] = []
+        queue, work = stream.queue, max(self.budget, LEAST_WORK)
         left = work
         while left > 0:
-            piece = queue.take_due(self._now, min(self._window, stream.window, DEFAULT_FRAME_SIZE))
+            most = min(self.connection, stream.window, DEFAULT_FRAME_SIZE)
+            piece = queue.take_due(self._now, most)
             if piece is None:
                 break
             left -= PIECE_WORK
-            if size := len(piece.data):
+            if piece.data:
                 out.append(encode_frame(DATA, 0, stream.number, piece.data))
-                self._window -= size
-                stream.window -= size
+                self.spend_window(stream, len(piece.data))
             if piece.cut:
+                self.to_receiver.insert_frames(b"".join(out))
                 if not stream.is_over:
-                    self._out[_TO_AGENT].append(
-                        encode_frame(RST_STREAM, 0, stream.number, _CANCEL.to_bytes(4))
-                    )
+                    cancel = encode_frame(RST_STREAM, 0, stream.number, _CANCEL.to_bytes(4))
+                    self.to_sender.insert_frames(cancel)
                 self._reset_client(stream, piece.cut, "cut")
-                return
+                return True
         self._is_behind = self._is_behind or left <= 0
         self.budget -= work - left
         self._count_held(stream)
         if queue:
             self._waiting[stream.number] = stream
-            return
-        self._waiting.pop(stream.number, None)
-        for each in stream.last_frames:
-            out.append(
-                each
-                if isinstance(each, bytes)
-                else self._sides[_TO_CLIENT].writer.make_frames(*each)
-            )
-        stream.last_frames.clear()
-        if stream.is_over:
-            self._streams.pop(stream.number, None)
+        else:
+            self._waiting.pop(stream.number, None)
+            out += [
+                each if isinstance(each, bytes) else self._responses.make_frames(*each)
+                for each in stream.last_frames
+            ]
+            stream.last_frames.clear()
+            if stream.is_over:
+                self.streams.pop(stream.number, None)
+        self.to_receiver.insert_frames(b"".join(out))
+        return bool(out)
 
     def _reset_client(self, stream: _Stream, text: str, what: str) -> None:
         detail = {"note": describe_mark(what, text), "stream": stream.number}
         self._facts.append(EditFact(_TO_CLIENT, "fault-end", 0, detail))
-        self._out[_TO_CLIENT].append(
-            encode_frame(RST_STREAM, 0, stream.number, _INTERNAL_ERROR.to_bytes(4))
-        )
+        reset = encode_frame(RST_STREAM, 0, stream.number, _INTERNAL_ERROR.to_bytes(4))
+        self.to_receiver.insert_frames(reset)
         self._end_stream(stream)
 
     def _end_stream(self, stream: _Stream) -> None:
@@ -786,17 +591,9 @@ class Http2Faults:
 
     def _forget_stream(self, stream: _Stream) -> None:
         """Track a stream no more: what waits on it is not sent."""
-        self._settle_connection(-stream.queue.size)
+        self.settle_owed(-stream.queue.size)
         self.held_bytes = (0, self.held_bytes[1] - stream.counted)
         stream.counted = 0
         self._held_since.pop(stream.number, None)
-        self._streams.pop(stream.number, None)
+        self.streams.pop(stream.number, None)
         self._waiting.pop(stream.number, None)
-
-
-def _settings_payload(frame: _Frame) -> bytes:
-    if frame.stream or len(frame.payload) % 6:
-        raise Violation(
-            frame.offset, "SETTINGS on stream 0 of 6 bytes each", f"{len(frame.payload)} bytes"
-        )
-    return frame.payload

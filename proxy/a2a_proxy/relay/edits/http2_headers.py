@@ -3,21 +3,21 @@ responses that are reordered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from collections.abc import Set
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.hpack_literals import (
+from a2a_proxy.http.h2 import HeaderBlock, encode_block
+from a2a_proxy.http.hpack import (
     FORGET_TABLE,
+    Field,
+    HeaderMemo,
+    HpackError,
     encode_literal,
     encode_literals,
-    never_indexed_fields,
 )
-from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
-from a2a_proxy.relay.edits.http2_scan import MAX_KNOWN_BLOCK
-from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.edits.push_config import PushCall
@@ -26,12 +26,6 @@ ENCODED_LIMIT = 1 << 20
 """Bytes of a header block as literals."""
 
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
-_MAX_BLOCKS = 64
-FIELDS_LIMIT = 10_000
-"""Fields of one block. Decoding cannot be interrupted, and processing a field takes longer than
-decoding it."""
-
-_BlockResult = TypeVar("_BlockResult")
 _AuthorityKind = Literal["authority", "host"]
 _AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (
     ("authority", b":authority"),
@@ -72,13 +66,14 @@ class ResponseHead(msgspec.Struct):
     """A header block of an agent."""
 
     fields: list[Field]
-    block: bytes
+    never: Set[int]
+    """Indexes of the fields that are never to be indexed."""
     status: bytes
     """The status; empty for trailers."""
 
     def encode_head(self) -> bytes:
         """Return the block as literals. Raises `HpackError` if they exceed ENCODED_LIMIT."""
-        return encode_fields(self.fields, never_indexed_fields(self.block))
+        return encode_fields(self.fields, self.never)
 
     @property
     def editable(self) -> bool:
@@ -103,64 +98,12 @@ class LiteralWriter:
         self.began = False
         """Whether a block was sent."""
 
-    def make_frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
+    def make_frames(self, block: HeaderBlock, encoded: bytes) -> bytes:
         """Return the frames of a block with other bytes."""
         if not self.began:
             self.began = True
             encoded = FORGET_TABLE + encoded
         return encode_block(block, encoded)
-
-
-class HeaderMemo(Generic[_BlockResult]):
-    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes,
-    `is_unchanged` its result."""
-
-    __slots__ = (
-        "_changes",
-        "_decoder",
-        "_is_unchanged",
-        "_make",
-        "_result_of_block",
-        "allow",
-        "unchanged",
-    )
-
-    def __init__(
-        self,
-        make: Callable[[list[Field], bytes], _BlockResult],
-        is_unchanged: Callable[[_BlockResult], bool],
-    ) -> None:
-        self._make, self._is_unchanged = make, is_unchanged
-        self.unchanged: set[bytes] = set()
-        """The blocks that are forwarded unchanged and need not be read if they are the next one."""
-        self._decoder = HpackDecoder()
-        self._result_of_block: dict[bytes, _BlockResult] = {}
-        self._changes = 0
-        self.allow = self._decoder.allow_table_size
-        """Announces the receiver's SETTINGS_HEADER_TABLE_SIZE."""
-
-    def read(self, block: bytes) -> _BlockResult:
-        """Return the result of `make` for the next block. Raises `HpackError`, after which no block
-        can be read."""
-        decoder = self._decoder
-        before = decoder.changes
-        if self._changes == before:
-            made = self._result_of_block.get(block)
-            if made is not None:
-                return made
-        fields = decoder.decode_block(block)
-        if len(fields) > FIELDS_LIMIT:
-            raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
-        made = self._make(fields, block)
-        if self._changes != decoder.changes or len(self._result_of_block) >= _MAX_BLOCKS:
-            self._result_of_block.clear()
-            self.unchanged.clear()
-            self._changes = decoder.changes
-        if before == decoder.changes and len(block) <= MAX_KNOWN_BLOCK:
-            self._result_of_block[block] = made
-            if self._is_unchanged(made):
-                self.unchanged.add(block)
-        return made
 
 
 class RequestHeaders:
@@ -175,19 +118,18 @@ class RequestHeaders:
         self._memo = HeaderMemo(
             self._make_head, lambda head: not head.encoded and not head.form and head.push is None
         )
-        self.read, self.allow, self.unchanged = (
+        self.read, self.apply_settings, self.unchanged = (
             self._memo.read,
-            self._memo.allow,
+            self._memo.apply_settings,
             self._memo.unchanged,
         )
 
-    def _make_head(self, fields: list[Field], block: bytes) -> RequestHead:
+    def _make_head(self, fields: list[Field], never: Set[int]) -> RequestHead:
         named = dict(fields)
         form, called = _card_call_form(named)
         push = _push_call(named) if self._webhooks else None
         if not self.rewriting:
             return RequestHead(b"", (), form, called, push)
-        never = never_indexed_fields(block)
         if (
             not fields or fields[0][0][:1] != b":"
         ):  # trailers have no pseudo-fields, no authority and no trace
@@ -230,9 +172,9 @@ class ResponseHeaders:
     def __init__(self) -> None:
         self._memo = HeaderMemo(_make_response_head, lambda _: self._writer is None)
         self._writer: LiteralWriter | None = None
-        self.read, self.allow, self.unchanged = (
+        self.read, self.apply_settings, self.unchanged = (
             self._memo.read,
-            self._memo.allow,
+            self._memo.apply_settings,
             self._memo.unchanged,
         )
 
@@ -247,7 +189,7 @@ class ResponseHeaders:
             self._writer = LiteralWriter()
             self.unchanged.clear()
 
-    def make_frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
+    def make_frames(self, block: HeaderBlock, encoded: bytes) -> bytes:
         """Return the frames of the next block to send."""
         assert self._writer is not None
         return self._writer.make_frames(block, encoded)
@@ -272,9 +214,9 @@ def _without_names(
     }
 
 
-def _make_response_head(fields: list[Field], block: bytes) -> ResponseHead:
+def _make_response_head(fields: list[Field], never: Set[int]) -> ResponseHead:
     return ResponseHead(
-        fields, block, next((value for name, value in fields if name == b":status"), b"")
+        fields, never, next((value for name, value in fields if name == b":status"), b"")
     )
 
 

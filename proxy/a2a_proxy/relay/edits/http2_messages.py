@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
+from a2a_proxy.http.h2 import FRAME_HEAD_SIZE
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
 from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
-from a2a_proxy.relay.edits.http2_frames import FRAME_HEAD_SIZE
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 MAX_UNPACKED_BYTES = 1 << 17

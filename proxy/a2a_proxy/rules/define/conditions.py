@@ -24,6 +24,9 @@ class HookPoint(StrEnum):
     """Once for each exchange, when it is over and one of the peers ended it."""
     CONNECTION = "connection"
     """For each frame of the connection itself (exchange 0), except log lines."""
+    ENDING = "ending"
+    """When the recording is read, for each call that did not end well (`rules.endings`); never
+    while it is written."""
 
 
 class EvidenceScope(StrEnum):

@@ -34,14 +34,20 @@ _OLD_METHOD = re.compile(r'"method":"\w+/')
 
 Fields = dict[str, str | None]
 """Header fields to add or change; None removes a field."""
-Finish = Literal["end", "cut", "leave", "open"]
-"""How a stream ends: cleanly, by a reset of the agent, by a client that leaves, or not at all."""
+Finish = Literal["end", "cut", "leave", "open", "fault", "stop"]
+"""How a stream ends: cleanly, by a reset of the agent, by a client that leaves, not at all, by a
+fault on purpose, or with the proxy."""
+_FAULT_EDIT = b'{"kind":"fault-end","stream":1,"note":"cut by --fault: cut=2"}'
 
 
 class EventPause(msgspec.Struct, frozen=True):
     """A pause between events."""
 
     seconds: float
+
+
+class ClientLeaves(msgspec.Struct, frozen=True):
+    """The client closes its connection in the middle of an event stream."""
 
 
 class RawBytes(msgspec.Struct, frozen=True):
@@ -67,7 +73,7 @@ class MergedMessage(msgspec.Struct, frozen=True):
     parts: tuple[Json | bytes, ...]
 
 
-Event = Json | str | RawBytes | EventPause
+Event = Json | str | RawBytes | EventPause | ClientLeaves
 """One event of a stream: an object that the binding wraps, a text sent as the data of an event, or
 bytes."""
 
@@ -150,7 +156,9 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     media: str = "application/json"
     """The content type of the bodies."""
     finish: Finish = "end"
-    """How a stream ends."""
+    """How a stream ends; another end than "end" is that of a call without an answer."""
+    unreachable: str = ""
+    """Why the proxy cannot reach the agent: it answers in the agent's place."""
 
 
 def http(
@@ -161,15 +169,18 @@ def http(
     **options: Any,
 ) -> Script:
     """Return one HTTP/1.1 exchange; `options` are the members of `HttpOptions`. With `answer` None
-    the agent never answers.
+    the agent never answers, and with a `finish` it does not either.
     """
     chosen = HttpOptions(**options)
 
     def make() -> ScriptConnection:
         talk = _Conversation(chosen.upstream, chosen.client)
         _add_http_request(talk, f"{method} {target}", {"Host": chosen.host}, body, chosen)
-        if answer is None:
-            talk.closes = False
+        if chosen.unreachable:
+            _add_refusal(talk, chosen)
+            return talk.to_connection()
+        if answer is None or chosen.finish != "end":
+            _finish_conversation(talk, "open" if chosen.finish == "end" else chosen.finish, b"")
             return talk.to_connection()
         data = answer.encode() if isinstance(answer, str) else answer
         fields = (
@@ -185,6 +196,16 @@ def http(
         return talk.to_connection()
 
     return Script.of(make)
+
+
+def _add_refusal(talk: _Conversation, options: HttpOptions) -> None:
+    """Add the answer of the proxy to a request whose agent it cannot reach."""
+    where = options.upstream.partition("://")[2]
+    detail = f"a2a-proxy cannot reach the upstream agent {where}: {options.unreachable}"
+    body = json_text({"title": "Bad Gateway", "status": 502, "detail": detail}).encode()
+    fields = {"Content-Type": "application/problem+json", "Content-Length": str(len(body))}
+    head = _header_block("HTTP/1.1 502 Bad Gateway", fields, None)
+    talk.add_step(DOWN, head + body, f"502 (sent by the proxy)  {detail}", ChunkKind.OURS)
 
 
 def _add_http_request(
@@ -371,6 +392,9 @@ def _stream_exchange(
             if isinstance(event, EventPause):
                 talk.add_pause(event.seconds)
                 continue
+            if isinstance(event, ClientLeaves):
+                talk.add_step(UP, b"", "closes the connection", ChunkKind.EOF)
+                continue
             block = _sse_block(event, wrap)
             text = (
                 block.decode("utf-8", "backslashreplace").strip()
@@ -401,6 +425,10 @@ def _finish_conversation(conversation: _Conversation, finish: Finish, last: byte
         conversation.add_step(DOWN, b"", "resets the connection", ChunkKind.RESET)
     elif finish == "leave":
         conversation.add_step(UP, b"", "resets the connection", ChunkKind.RESET)
+    elif finish == "fault":
+        conversation.add_step(DOWN, _FAULT_EDIT, "cut by --fault: cut=2", ChunkKind.EDIT)
+    elif finish == "stop":
+        conversation.add_step(DOWN, b"", "the proxy stops")
     else:
         conversation.closes = False
 

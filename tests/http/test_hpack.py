@@ -8,8 +8,8 @@ from hpack.exceptions import HPACKError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.wire import hpack_decoder
-from a2a_proxy.wire.hpack_decoder import HpackDecoder, HpackError
+from a2a_proxy.http import hpack
+from a2a_proxy.http.hpack import HpackDecoder, HpackError
 from support_wire import reload
 
 NAMES = st.sampled_from(
@@ -20,14 +20,14 @@ BLOCKS = st.lists(st.tuples(FIELDS, st.booleans(), st.none() | st.integers(0, 90
 
 
 def reference(limit: int = 9000) -> Decoder:
-    decoder = Decoder(max_header_list_size=hpack_decoder.MAX_LIST_SIZE)
+    decoder = Decoder(max_header_list_size=hpack.MAX_LIST_SIZE)
     decoder.max_allowed_table_size = limit
     return decoder
 
 
 def ours(limit: int = 9000) -> HpackDecoder:
     decoder = HpackDecoder()
-    decoder.allow_table_size(limit)
+    decoder.apply_settings([(1, limit)])
     return decoder
 
 
@@ -89,7 +89,7 @@ def test_raw_binary_metadata_passes():
 def test_a_lowered_limit_does_not_reject_blocks_sent_before_it_was_known():
     """After a smaller SETTINGS_HEADER_TABLE_SIZE the old size is still followed."""
     decoder = ours(8192)
-    decoder.allow_table_size(0)
+    decoder.apply_settings([(1, 0)])
     encoder = Encoder()
     encoder.header_table_size = 8192
     assert decoder.decode_block(encoder.encode([(b"a", b"b")])) == [(b"a", b"b")]
@@ -99,7 +99,7 @@ def test_a_header_list_bomb_is_rejected():
     """One large entry, repeated by its index, stays under the limit of the decoded list."""
     decoder = ours()
     decoder.decode_block(b"\x40\x01a\x7f\xa1\x1e" + b"v" * 4000)
-    repeats = hpack_decoder.MAX_LIST_SIZE // 4033
+    repeats = hpack.MAX_LIST_SIZE // 4033
     assert len(decoder.decode_block(b"\xbe" * repeats)) == repeats
     with pytest.raises(HpackError, match="header list"):
         decoder.decode_block(b"\xbe" * (repeats + 1))

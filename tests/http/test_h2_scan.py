@@ -9,20 +9,21 @@ from collections.abc import Iterable
 
 import pytest
 
-from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, Http2Frame
-from a2a_proxy.relay.edits.http2_scan import (
+from a2a_proxy.http import PREFACE
+from a2a_proxy.http.h2 import (
     BLOCK_WORK,
     HANDLER_SHIFT,
     HANDLER_WORK,
     KNOWN_SHIFT,
-    MAX_KNOWN_BLOCK,
-    MAX_WHOLE_FRAME,
-    Http2Scanner,
+    Frame,
+    FrameScanner,
+    HeaderBlock,
+    Violation,
 )
-from a2a_proxy.wire.detect import PREFACE
-from a2a_proxy.wire.hpack_decoder import HpackError
-from a2a_proxy.wire.http2_frame import Violation
+from a2a_proxy.http.h2_scan import Http2Scanner
+from a2a_proxy.http.hpack import MAX_KNOWN_BLOCK, HpackError
 
+MAX_PAYLOAD = FrameScanner().max_payload
 DATA, HEADERS, RST_STREAM, PING, CONTINUATION = 0, 1, 3, 6, 9
 END_HEADERS = 4
 
@@ -41,17 +42,21 @@ class Edited:
         self.watched: list[int] = []
         handlers = {PING: self._on_ping, RST_STREAM: self._on_reset}
         self.scanner = Http2Scanner(
-            handlers, self._on_block, preface=preface, known=self.known, watched=self.watched
+            whole=handlers,
+            blocks=self._on_block,
+            preface=preface,
+            known=self.known,
+            watched=self.watched,
         )
 
-    def _on_ping(self, ping: Http2Frame) -> bytes:
+    def _on_ping(self, ping: Frame) -> bytes:
         self.frames.append((ping.flags, ping.stream, ping.start, ping.raw))
         return ping.raw * 2
 
-    def _on_reset(self, reset: Http2Frame) -> None:
+    def _on_reset(self, reset: Frame) -> None:
         self.frames.append((reset.flags, reset.stream, reset.start, reset.raw))
 
-    def _on_block(self, block: HeaderBlockFrame) -> bytes | None:
+    def _on_block(self, block: HeaderBlock) -> bytes | None:
         if bytes(block.fragment) == b"bad":
             raise HpackError("bad")
         self.blocks.append((block.stream, block.start, bytes(block.fragment)))
@@ -140,7 +145,7 @@ def test_a_frame_is_inserted_after_the_one_in_the_middle() -> None:
 def test_a_handler_inserts_after_its_frame() -> None:
     inserted = frame(PING, b"inserted", stream=0)
     scanner = Http2Scanner(
-        {PING: lambda _: scanner.insert_frames(inserted), RST_STREAM: lambda _: b""}
+        whole={PING: lambda _: scanner.insert_frames(inserted), RST_STREAM: lambda _: b""}
     )
     data = frame(99, b"a") + PING_FRAME + frame(RST_STREAM, b"\0\0\0\0") + frame(99, b"b")
     scanner.feed(data, 0)
@@ -178,14 +183,14 @@ def test_at_the_end_incomplete_frames_are_forwarded_and_nothing_is_inserted() ->
         (FRAMES[4] + frame(CONTINUATION, b"x", stream=7), 1, "CONTINUATION"),
         (frame(99) + frame(HEADERS, b"bad", END_HEADERS), 1, "header block in HPACK"),
         (
-            frame(99) + frame(PING, b"x" * (MAX_WHOLE_FRAME - 8))[:-1],
+            frame(99) + frame(PING, b"x" * (MAX_PAYLOAD + 1))[:-1],
             1,
-            f"frame of at most {MAX_WHOLE_FRAME} bytes",
+            f"frame of at most {MAX_PAYLOAD} bytes",
         ),
         (
-            frame(99) + frame(HEADERS, b"x" * (MAX_WHOLE_FRAME - 8))[:-1],
+            frame(99) + frame(HEADERS, b"x" * (MAX_PAYLOAD + 1))[:-1],
             1,
-            f"frame of at most {MAX_WHOLE_FRAME} bytes",
+            f"frame of at most {MAX_PAYLOAD} bytes",
         ),
     ],
 )
@@ -206,7 +211,7 @@ def test_a_violation_is_raised_at_its_frame_and_the_rest_can_be_forwarded(
 
 
 def test_a_header_block_has_at_most_256_kib_in_all_its_frames() -> None:
-    edited, piece = Edited(), MAX_WHOLE_FRAME // 4
+    edited, piece = Edited(), MAX_PAYLOAD // 4
     edited.feed(frame(HEADERS, b"x" * (piece - 9)))
     for _ in range(3):
         edited.feed(frame(CONTINUATION, b"x" * (piece - 9)))
@@ -214,13 +219,13 @@ def test_a_header_block_has_at_most_256_kib_in_all_its_frames() -> None:
         edited.feed(frame(CONTINUATION, b""))
     assert (caught.value.offset, caught.value.expected) == (
         0,
-        f"header block of at most {MAX_WHOLE_FRAME} bytes",
+        f"header block of at most {MAX_PAYLOAD} bytes",
     )
 
 
 def test_a_frame_of_the_maximum_size_is_edited() -> None:
     edited = Edited()
-    whole = frame(PING, b"x" * (MAX_WHOLE_FRAME - 9))
+    whole = frame(PING, b"x" * MAX_PAYLOAD)
     assert edited.feed(whole) == whole * 2
 
 

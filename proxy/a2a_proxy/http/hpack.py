@@ -1,15 +1,22 @@
 """HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as bytes
-out.
+out, and fields as literals without indexing (6.2.2): blocks that neither use nor fill a dynamic
+table.
 
 The tables come from the `hpack` package; the loop is our own, because a recorder needs speed and
 bytes, not text: gRPC C-core peers send `-bin` values raw. The decoder is as lenient as possible: an
 encoder that keeps using a larger table than its peer has since announced is accepted; only a block
 that cannot be decoded is an error.
+
+Strings of literals are written plainly, never in Huffman code, so raw bytes stay unchanged. Fields
+that a sender marks as never to be indexed (6.2.3) keep the mark.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterable, Set
+from typing import Generic, TypeVar
 
 import msgspec
+from hpack.hpack import encode_integer
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 from hpack.table import HeaderTable
 
@@ -29,6 +36,16 @@ _FIRST_DYNAMIC = len(_STATIC_TABLE)
 _ENTRY_OVERHEAD = 32
 _LITERAL_EXPANSION = 64
 _MAX_INTEGER_BYTES = 5
+_HEADER_TABLE_SIZE = 1
+
+FIELDS_LIMIT = 10_000
+"""Fields of one block that is edited. Decoding cannot be interrupted, and processing a field takes
+longer than decoding it."""
+MAX_KNOWN_BLOCK = 4096
+"""Bytes of a header block that is compared with earlier ones."""
+_MAX_BLOCKS = 64
+
+_BlockResult = TypeVar("_BlockResult")
 
 
 class HpackError(ValueError):
@@ -46,14 +63,18 @@ class HpackDecoder(State):
     changes: int = 0
     """Number of changes of the dynamic table. While it is the same, equal blocks decode to equal
     fields."""
+    marked: set[int] = set()
+    """Indexes of the fields of the last block that are marked as never to be indexed."""
 
-    def allow_table_size(self, size: int) -> None:
+    def apply_settings(self, settings: list[tuple[int, int]]) -> None:
         """Apply SETTINGS_HEADER_TABLE_SIZE announced by the receiver of this direction.
 
         Raises the limit and never lowers it, because blocks sent before the sender received the
         setting must still be readable.
         """
-        self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
+        for name, size in settings:
+            if name == _HEADER_TABLE_SIZE:
+                self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
 
     def decode_block(self, block: bytes) -> list[Field]:
         """Decode one complete header block.
@@ -71,6 +92,8 @@ class HpackDecoder(State):
 
     def _decode_fields(self, block: bytes) -> list[Field]:
         dynamic = self._dynamic
+        if self.marked:
+            self.marked = set()
         fields: list[Field] = []
         append = fields.append
         pos, end = 0, len(block)
@@ -115,6 +138,8 @@ class HpackDecoder(State):
             append(field)
             if first & 0x40:
                 self._insert_entry(field)
+            elif first & _NEVER_INDEXED:
+                self.marked.add(len(fields) - 1)
         return fields
 
     def _insert_entry(self, field: Field) -> None:
@@ -211,3 +236,111 @@ def _make_huffman_step(state: int, byte: int) -> tuple[int, int, bytes]:
             symbols += bytes((symbol,))
     _huffman_steps[state | byte] = node << 8, flags, symbols
     return node << 8, flags, symbols
+
+
+class HeaderMemo(Generic[_BlockResult]):
+    """Reads the blocks of one direction in order, and keeps the results of blocks that repeat while
+    the dynamic table is unchanged. `make` gets the fields of a block and which of them are never to
+    be indexed, `is_unchanged` its result."""
+
+    def __init__(
+        self,
+        make: Callable[[list[Field], Set[int]], _BlockResult],
+        is_unchanged: Callable[[_BlockResult], bool] = lambda _: False,
+        decoder: HpackDecoder | None = None,
+        most_fields: int = FIELDS_LIMIT,
+    ) -> None:
+        self._make, self._is_unchanged, self._most_fields = make, is_unchanged, most_fields
+        self.unchanged: set[bytes] = set()
+        """The blocks that are forwarded unchanged and need not be read if they are the next one."""
+        self._decoder = decoder or HpackDecoder()
+        self._result_of_block: dict[bytes, _BlockResult] = {}
+        self._changes = self._decoder.changes
+        self.apply_settings = self._decoder.apply_settings
+
+    def read(self, block: bytes) -> _BlockResult:
+        """Return the result of `make` for the next block. Raises `HpackError`, after which no block
+        can be read."""
+        decoder = self._decoder
+        before = decoder.changes
+        if self._changes == before:
+            made = self._result_of_block.get(block)
+            if made is not None:
+                return made
+        fields = decoder.decode_block(block)
+        if len(fields) > self._most_fields:
+            raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
+        made = self._make(fields, decoder.marked)
+        if self._changes != decoder.changes or len(self._result_of_block) >= _MAX_BLOCKS:
+            self._result_of_block.clear()
+            self.unchanged.clear()
+            self._changes = decoder.changes
+        if before == decoder.changes and len(block) <= MAX_KNOWN_BLOCK:
+            self._result_of_block[block] = made
+            if self._is_unchanged(made):
+                self.unchanged.add(block)
+        return made
+
+
+FORGET_TABLE = b"\x20"
+"""A size update to 0 (6.3): sent once, it is valid for every table size that the decoder requires,
+then and later."""
+UNDECODABLE = b"\x80"
+"""The field of index 0, which every decoder must treat as a decoding error (6.1)."""
+
+_INDEXED_FIELDS = {
+    field: bytes((0x80 | index,))
+    for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
+}
+_NAME_INDEX = {
+    name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
+}
+_NEVER_INDEXED = 0x10
+_MAX_CACHED_FIELDS = 256
+_MAX_CACHED_BYTES = 512
+
+_literal_cache: dict[Field, bytes] = {}
+"""Encoded fields, which repeat from call to call and from connection to connection. Never-indexed
+fields are not cached."""
+
+
+def encode_literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
+    """Return the block of these fields; those at the indexes in `never` are marked as never to be
+    indexed."""
+    known = _literal_cache.get
+    if not never:
+        return b"".join([known(field) or _encode_plain_field(field) for field in fields])
+    return b"".join(
+        _encode_marked_field(field, _NEVER_INDEXED)
+        if place in never
+        else known(field) or _encode_plain_field(field)
+        for place, field in enumerate(fields)
+    )
+
+
+def encode_literal(field: Field) -> bytes:
+    """Return the literal of one field without caching it, because its value is not repeated."""
+    return _encode_marked_field(field, 0)
+
+
+def _encode_plain_field(field: Field) -> bytes:
+    data = _INDEXED_FIELDS.get(field) or _encode_marked_field(field, 0)
+    if len(data) <= _MAX_CACHED_BYTES:
+        if len(_literal_cache) >= _MAX_CACHED_FIELDS:
+            _literal_cache.clear()
+        _literal_cache[field] = data
+    return data
+
+
+def _encode_marked_field(field: Field, mark: int) -> bytes:
+    name, value = field
+    if index := _NAME_INDEX.get(name):
+        head = encode_integer(index, 4)
+        head[0] |= mark
+        return bytes(head) + _encode_string(value)
+    return bytes((mark,)) + _encode_string(name) + _encode_string(value)
+
+
+def _encode_string(data: bytes) -> bytes:
+    length = len(data)
+    return (bytes((length,)) if length < 0x7F else bytes(encode_integer(length, 7))) + data

@@ -1,0 +1,416 @@
+"""The facts from which endings are derived: one call, and all calls of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import msgspec
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.values import (
+    Connection,
+    EventKind,
+    Exchange,
+    Frame,
+    FrameKind,
+    Task,
+)
+from a2a_proxy.model.wire import Direction
+from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_declarations
+
+CLIENT_LEFT = frozenset({"client cancel", "client gone"})
+AGENT_LEFT = frozenset({"agent reset", "agent gone", "agent exited"})
+SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+SECOND_NS = 1_000_000_000
+_EVENT_WORDS = {
+    EventKind.TASK: "task",
+    EventKind.MESSAGE: "message",
+    EventKind.STATUS: "status",
+    EventKind.ARTIFACT: "artifact",
+    EventKind.CARD: "agent card",
+}
+_TERMINAL = frozenset(state.label for state in TaskState if state.terminal)
+_INTERRUPTED = frozenset(state.label for state in TaskState if state.interrupted)
+ACTIVE = frozenset({"submitted", "working"})
+
+
+class RecordedCalls(Protocol):
+    """Where the facts of a session are read."""
+
+    def read_exchange(self, number: int) -> Exchange:
+        """Return an exchange with its headers."""
+
+    def read_frames(self, number: int) -> Sequence[Frame]:
+        """Return the frames of an exchange without their payloads."""
+
+    def read_payload(self, number: int, seq: int) -> bytes:
+        """Return the payload of a frame."""
+
+    def read_connection(self, number: int) -> Connection | None:
+        """Return a connection, or None if it was not recorded."""
+
+
+class SessionCalls:
+    """All calls of a session."""
+
+    def __init__(
+        self,
+        exchanges: Iterable[Exchange],
+        tasks: Iterable[Task],
+        ended: int,
+        source: RecordedCalls,
+    ) -> None:
+        """`exchanges` need no headers; `ended` is the end of the recording in ns, or now."""
+        self.source = source
+        self.exchanges = {each.id: each for each in exchanges}
+        self._tasks: dict[tuple[str, str], Task] = {}
+        for each in tasks:
+            self._tasks[each.agent, each.task_id] = self._tasks["", each.task_id] = each
+        self.ended = ended
+        self._calls: dict[int, CallFacts] = {}
+
+    def call(self, number: int) -> CallFacts:
+        """Return the facts of a call."""
+        if number not in self._calls:
+            self._calls[number] = CallFacts(self.exchanges[number], self)
+        return self._calls[number]
+
+    def find_task(self, exchange: Exchange) -> Task | None:
+        """Return the task of a call: of its agent, or of another one if it is a delivery."""
+        task_id = exchange.task_id
+        return self._tasks.get((exchange.agent, task_id)) or self._tasks.get(("", task_id))
+
+    @cached_property
+    def _by_task(self) -> dict[tuple[str, str], list[Exchange]]:
+        found: dict[tuple[str, str], list[Exchange]] = {}
+        for each in self.exchanges.values():
+            if each.task_id:
+                found.setdefault((each.agent, each.task_id), []).append(each)
+        return found
+
+    def calls_of_task(self, agent: str, task_id: str) -> list[Exchange]:
+        """Return the calls that name a task, in order."""
+        return self._by_task.get((agent, task_id), [])
+
+    @cached_property
+    def _cards(self) -> dict[str, tuple[int, int, CardDeclarations]]:
+        found: dict[str, tuple[int, int, CardDeclarations]] = {}
+        for each in self.exchanges.values():
+            if each.operation != "GetAgentCard" or each.error or not each.events:
+                continue
+            for frame in self.source.read_frames(each.id):
+                if frame.event is EventKind.CARD and not frame.truncated:
+                    card = _read_object(self.source.read_payload(each.id, frame.seq))
+                    found[each.agent] = (each.id, frame.seq, read_declarations([card], 0, None))
+        return found
+
+    def cards(self) -> Iterator[tuple[int, int, CardDeclarations]]:
+        """Yield exchange and frame of every agent's card, and its declarations."""
+        yield from self._cards.values()
+
+    def card_of(self, agent: str) -> tuple[int, int, CardDeclarations] | None:
+        """Return exchange and frame of the agent's card, and its declarations; None if no card was
+        fetched."""
+        return self._cards.get(agent)
+
+    @cached_property
+    def _successes(self) -> dict[tuple[str, ...], int]:
+        """Start of the last call with a result, by what was called."""
+        found: dict[tuple[str, ...], int] = {}
+        for each in self.exchanges.values():
+            if each.closed and not each.error and not each.ours and each.events:
+                key = self.call(each.id).key
+                found[key] = max(found.get(key, 0), each.started)
+        return found
+
+    def succeeded_later(self, call: CallFacts) -> bool:
+        """Whether the same call was made again with success."""
+        return self._successes.get(call.key, 0) >= call.exchange.closed > 0
+
+    @cached_property
+    def _served(self) -> set[tuple[str, str]]:
+        return {
+            (each.agent, each.binding)
+            for each in self.exchanges.values()
+            if each.events and not each.ours and each.status in (0, 200)
+        }
+
+    def is_served(self, exchange: Exchange) -> bool:
+        """Whether another call of the same binding was answered by the same agent."""
+        return (exchange.agent, exchange.binding) in self._served
+
+    @cached_property
+    def streams_left(self) -> list[CallFacts]:
+        """The streams that a peer ended while the task was active, for comparison."""
+        return [
+            call
+            for each in self.exchanges.values()
+            if each.streaming
+            and each.how in CLIENT_LEFT | AGENT_LEFT
+            and (call := self.call(each.id)).is_active
+        ]
+
+    @cached_property
+    def calls_given_up(self) -> list[CallFacts]:
+        """The calls that a client left before the first answer."""
+        return [
+            self.call(each.id)
+            for each in self.exchanges.values()
+            if each.how in CLIENT_LEFT and not each.events
+        ]
+
+
+class CallFacts:
+    """What is known of one call."""
+
+    def __init__(self, exchange: Exchange, session: SessionCalls) -> None:
+        self.exchange = exchange
+        self.session = session
+
+    @cached_property
+    def frames(self) -> Sequence[Frame]:
+        """All frames, without payloads."""
+        return self.session.source.read_frames(self.exchange.id)
+
+    @cached_property
+    def answers(self) -> list[Frame]:
+        """The agent's frames that arrived before the end of the call."""
+        until = self.exchange.closed or self.session.ended
+        return [each for each in self._sent if each.at <= until]
+
+    @cached_property
+    def answers_after(self) -> list[Frame]:
+        """The agent's frames that arrived when the client had left."""
+        closed = self.exchange.closed
+        return [each for each in self._sent if closed and each.at > closed]
+
+    @cached_property
+    def _sent(self) -> list[Frame]:
+        ends = (FrameKind.END, FrameKind.CUT, FrameKind.CONTROL, FrameKind.LOG)
+        return [
+            each
+            for each in self.frames
+            if each.direction is Direction.TO_CLIENT and each.kind not in ends
+        ]
+
+    @cached_property
+    def headed(self) -> Exchange:
+        """The exchange with its headers."""
+        return self.session.source.read_exchange(self.exchange.id)
+
+    def request_header(self, name: bytes) -> str:
+        """Return a header field of the request; empty if there is none."""
+        return _field(self.headed.request_headers, name)
+
+    def response_header(self, name: bytes) -> str:
+        """Return a header field of the response; empty if there is none."""
+        return _field(self.headed.response_headers, name)
+
+    @cached_property
+    def connection(self) -> Connection | None:
+        """Its connection."""
+        return self.session.source.read_connection(self.exchange.connection)
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """What is called: equal for a call that is made again."""
+        exchange = self.exchange
+        message = ""
+        if exchange.operation in SENDS:
+            message = next((each.message_id for each in self.frames if each.message_id), "")
+        return exchange.agent, exchange.operation, message or exchange.task_id
+
+    @property
+    def by_client(self) -> bool:
+        """Whether the client ended it."""
+        return self.exchange.how in CLIENT_LEFT
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether the agent's side broke it off."""
+        return self.exchange.how in AGENT_LEFT
+
+    @property
+    def last(self) -> Frame | None:
+        """The last frame that the client received."""
+        return self.answers[-1] if self.answers else None
+
+    @property
+    def last_event(self) -> Frame | None:
+        """The last frame of the agent, not counting comments."""
+        events = (each for each in reversed(self.answers) if each.kind is not FrameKind.COMMENT)
+        return next(events, None)
+
+    @property
+    def elapsed(self) -> int:
+        """Its duration from the end of the request, ns."""
+        exchange = self.exchange
+        end = exchange.closed or self.session.ended
+        return max(end - (exchange.request_ended or exchange.started), 0)
+
+    @property
+    def silence(self) -> int:
+        """Time from the last frame that the client received to the end, ns."""
+        end = self.exchange.closed or self.session.ended
+        return end - self.last.at if self.last is not None else self.elapsed
+
+    @cached_property
+    def state(self) -> str:
+        """The last state that this call had shown when it ended; empty if it had shown none."""
+        return next((_label(each.state) for each in reversed(self.answers) if each.state), "")
+
+    @property
+    def task(self) -> Task | None:
+        """The task of the call."""
+        return self.session.find_task(self.exchange)
+
+    @cached_property
+    def task_state(self) -> str:
+        """The state of the task when the call ended, as far as any call shows; empty if unknown."""
+        if self.task is None:
+            return self.state
+        until = self.exchange.closed or self.session.ended
+        return next(
+            (_label(number) for at, number in reversed(self.task.states) if at <= until), self.state
+        )
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether it ended with the answer, not by a break."""
+        return self.exchange.how == "complete"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the last answer."""
+        return self.last.size if self.last is not None else 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the task was active when the call ended, as far as this call shows: it has shown
+        no state in which a stream may end, no `final: true` and no Message."""
+        return not any(each.final or each.event is EventKind.MESSAGE for each in self.answers) and (
+            self.state in ACTIVE or (not self.state and bool(self.exchange.task_id))
+        )
+
+    @property
+    def other_calls(self) -> list[Exchange]:
+        """The other calls of its task, in order."""
+        exchange = self.exchange
+        if not exchange.task_id:
+            return []
+        calls = self.session.calls_of_task(exchange.agent, exchange.task_id)
+        return [each for each in calls if each.id != exchange.id]
+
+    @cached_property
+    def error_body(self) -> bytes:
+        """The body of the answer that is no event, as recorded."""
+        for each in self.frames:
+            if each.direction is Direction.TO_CLIENT and each.kind in (
+                FrameKind.ERROR,
+                FrameKind.OTHER,
+                FrameKind.UNDECODABLE,
+                FrameKind.COMMENT,
+            ):
+                # Under `text/event-stream`, a body of another kind is a comment.
+                body = self.session.source.read_payload(self.exchange.id, each.seq)
+                return body or each.framing.encode()
+        return b""
+
+    def place(self, frame: Frame | None) -> tuple[int, int]:
+        """Return the place of a frame, or of the whole call."""
+        return self.exchange.id, frame.seq if frame is not None else -1
+
+    def describe_received(self) -> str:
+        """Return what the client last received: `status working (#2.2), 6.0 s before the end`."""
+        frame = self.last
+        if frame is None:
+            started = self.exchange.response_started
+            return "only the head of the answer" if started else "nothing"
+        before = format_ns(max((self.exchange.closed or self.session.ended) - frame.at, 0))
+        return f"{name_frame(frame)} (#{self.exchange.id}.{frame.seq}), {before} before the end"
+
+    def describe_end(self) -> str:
+        """Return who ended the call and after how long: `the client, after 14.0 s`."""
+        how, exchange = self.exchange.how, self.exchange
+        if not exchange.closed:
+            return f"nobody; it is open for {format_ns(self.elapsed)}"
+        who = "the proxy"
+        if not exchange.ours:
+            who = {"complete": "the agent"}.get(how, "")
+            who = who or ("the client" if self.by_client else "")
+            who = who or ("the agent's side" if self.by_agent else how or "the agent")
+        return f"{who}, after {format_ns(self.elapsed)}"
+
+    def describe_agent(self) -> str:
+        """Return what the agent was doing, and whether it continued; empty if nothing shows it."""
+        doing = f"the task was {self.task_state}" if self.task_state else ""
+        later = [each for each in self.answers_after if each.kind is not FrameKind.COMMENT]
+        if later:
+            more = (
+                f"the agent sent {len(later)} more: {name_frame(later[-1])} "
+                f"{format_ns(later[-1].at - self.exchange.closed)} after the end"
+            )
+            return "; ".join(filter(None, (doing, more)))
+        if self.task is not None and self.exchange.closed:
+            change = next((s for s in self.task.states if s[0] > self.exchange.closed), None)
+            if change is not None:
+                after = format_ns(change[0] - self.exchange.closed)
+                return f"{doing}; it was {_label(change[1])} {after} after the end"
+        return doing
+
+
+def name_frame(frame: Frame) -> str:
+    """Return a frame in a few words: `status working`, `artifact a1`, `a comment`."""
+    if frame.kind is FrameKind.COMMENT:
+        return "a comment"
+    if frame.kind is FrameKind.ERROR:
+        return f"error {frame.error_code}"
+    word = _EVENT_WORDS.get(frame.event, "an answer")
+    more = frame.artifact_id[:12] if frame.event is EventKind.ARTIFACT else _label(frame.state)
+    return f"{word} {more}".rstrip()
+
+
+def is_over(state: str) -> bool:
+    """Whether a state is terminal."""
+    return state in _TERMINAL
+
+
+def is_waiting(state: str) -> bool:
+    """Whether a task in this state waits for its client."""
+    return state in _INTERRUPTED
+
+
+def format_ns(ns: int) -> str:
+    """Return a duration: `51 ms`, `14.0 s`, `3 min 20 s`."""
+    if ns < SECOND_NS:
+        return f"{ns // 1_000_000} ms"
+    if ns < 60 * SECOND_NS:
+        return f"{ns / SECOND_NS:.1f} s"
+    minutes, seconds = divmod(round(ns / SECOND_NS), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def are_equal(durations: Iterator[int] | Sequence[int]) -> bool:
+    """Whether durations are equal as far as one timer measures them: within 3 %, or 150 ms."""
+    found = sorted(durations)
+    return found[-1] - found[0] <= max(found[-1] * 3 // 100, 150_000_000)
+
+
+def _label(state: int) -> str:
+    return TaskState(state).label if state else ""
+
+
+def _field(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    return next(
+        (value.decode("latin-1").strip() for each, value in headers if each.lower() == name), ""
+    )
+
+
+def _read_object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        value = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if isinstance(value, dict) else None

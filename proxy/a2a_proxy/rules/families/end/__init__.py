@@ -1,0 +1,1 @@
+"""How calls and tasks end."""

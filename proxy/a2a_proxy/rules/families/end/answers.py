@@ -1,0 +1,376 @@
+"""Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
+3.3.2, 3.6, 7.4)."""
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.values import Actor, Binding, Severity
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
+from a2a_proxy.rules.endings.call_facts import ACTIVE, SENDS, CallFacts
+from a2a_proxy.rules.endings.ending import LOW, Ending, cause
+from a2a_proxy.rules.examples.conversation import (
+    CLEAN_SEND,
+    Fields,
+    fetch_card,
+    json_text,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import (
+    TASK_PARAMS,
+    Json,
+    agent_reply,
+    card,
+    send,
+    snapshot,
+    status,
+)
+from a2a_proxy.rules.facts.credentials import find_credentials
+
+_UNAUTHENTICATED = (401, 403)
+_GRPC_UNAUTHENTICATED = (16, 7)
+_SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
+_GRPC_SERVER_ERRORS = frozenset({2, 13, 14, 15})
+_KEY_CARD = fetch_card(
+    card(
+        securitySchemes={"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}},
+        securityRequirements=[{"schemes": {"key": {"list": []}}}],
+    )
+)
+_KEY: Fields = {"X-Key": "k-1234567890"}
+_ASK: Fields = {"WWW-Authenticate": "ApiKey", "Content-Type": "text/plain"}
+
+
+def _result_line(result: Json) -> str:
+    return f"{json_text({'jsonrpc': '2.0', 'id': 1, 'result': result})}\n"
+
+
+def _is_refused(call: CallFacts) -> bool:
+    exchange = call.exchange
+    if exchange.ours or exchange.binding not in NETWORK:
+        return False
+    return exchange.status in _UNAUTHENTICATED or exchange.grpc_status in _GRPC_UNAUTHENTICATED
+
+
+def _declared(call: CallFacts) -> str:
+    """Return what the card declares: `header X-Key (scheme key)`."""
+    known = call.session.card_of(call.exchange.agent)
+    if known is None:
+        return ""
+    schemes = known[2].schemes
+    asked = {name for names in known[2].required for name in names} or set(schemes)
+    places = {
+        name: f"{each.place} {each.name}" if each.kind == "apiKey" else f"{each.kind} {each.name}"
+        for name, each in schemes.items()
+        if name in asked
+    }
+    return ", ".join(f"{place.strip()} (scheme {name})" for name, place in places.items())
+
+
+@cause(
+    "A2A-END-008",
+    "no-credentials",
+    "Refused, because the declared credentials are absent",
+    Severity.WARNING,
+    actor=Actor.CLIENT,
+    section="1.0 7.3, 7.4; 0.3 4.4",
+    bindings=NETWORK,
+    flagged=_KEY_CARD
+    + rpc("SendMessage", send(), answer="missing key", status=401, reply_headers=_ASK),
+    clean=_KEY_CARD + rpc("SendMessage", send(), agent_reply(), headers=_KEY),
+    explains=("A2A-AUTH-007",),
+)
+def no_credentials(call: CallFacts) -> Ending | None:
+    """The agent refuses a call (401, 403, or the gRPC status UNAUTHENTICATED or PERMISSION_DENIED)
+    that does not carry the credentials that its card declares: none, or those of another scheme.
+
+    The client must read the security schemes of the card, obtain a credential out of band, and send
+    it as declared.
+    """
+    if not _is_refused(call):
+        return None
+    known = call.session.card_of(call.exchange.agent)
+    declared = known[2] if known is not None else None
+    found = [
+        each
+        for each in find_credentials(call.headed, declared)
+        if each.location not in ("cookie", "userinfo")
+    ]
+    schemes = list(declared.schemes.values()) if declared is not None else []
+    if any(each.fits_scheme(scheme) for each in found for scheme in schemes):
+        return None
+    if found and not schemes:
+        return None
+    wanted = _declared(call)
+    has = f"the request has {', '.join(map(str, found))}" if found else "the request has none"
+    summary = f"the card declares {wanted}, {has}" if wanted else f"refused, {has}"
+    place = ((known[0], known[1]),) if known is not None else ()
+    return Ending(
+        summary=summary,
+        next_step=f"send the credential as the card declares it: {wanted}"
+        if wanted
+        else "send credentials; the agent's card should declare which",
+        evidence=(*place, call.place(call.last)),
+    )
+
+
+@cause(
+    "A2A-END-009",
+    "credentials-refused",
+    "Credentials refused",
+    Severity.WARNING,
+    actor=Actor.CLIENT,
+    section="1.0 7.4; 0.3 4.4",
+    bindings=NETWORK,
+    flagged=_KEY_CARD
+    + rpc("SendMessage", send(), answer="wrong key", status=401, reply_headers=_ASK, headers=_KEY),
+    clean=_KEY_CARD + rpc("SendMessage", send(), agent_reply(), headers=_KEY),
+)
+def credentials_refused(call: CallFacts) -> Ending | None:
+    """The agent refuses a call that carries credentials of the declared kind.
+
+    The credential is wrong, expired, or not allowed to do this. The client must obtain another one;
+    the agent says which with 401 or UNAUTHENTICATED (who are you) or 403 or PERMISSION_DENIED (you
+    may not).
+    """
+    if not _is_refused(call):
+        return None
+    exchange = call.exchange
+    known = call.session.card_of(exchange.agent)
+    found = find_credentials(call.headed, known[2] if known is not None else None)
+    used = ", ".join(dict.fromkeys(map(str, found)))
+    forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
+    return Ending(
+        summary=f"the agent refuses {used}: {exchange.error}",
+        next_step="ask the owner of the agent for the permission"
+        if forbidden
+        else "obtain another credential: this one is wrong or expired",
+    )
+
+
+@cause(
+    "A2A-END-010",
+    "version-refused",
+    "Protocol version refused",
+    Severity.WARNING,
+    actor=Actor.CLIENT,
+    section="1.0 3.6.2",
+    flagged=rpc(
+        "SendMessage",
+        send(),
+        error=rpc_error(-32009, "VERSION_NOT_SUPPORTED", "use 0.3"),
+    ),
+    clean=CLEAN_SEND,
+)
+def version_refused(call: CallFacts) -> Ending | None:
+    """The agent answers with VersionNotSupportedError.
+
+    The client speaks a version that the agent does not. The client must choose an interface of the
+    card with a version that it supports, and name that version in `A2A-Version`.
+    """
+    exchange = call.exchange
+    if "VERSION_NOT_SUPPORTED" not in exchange.error:
+        return None
+    sent = exchange.version_header or f"no A2A-Version (spoken: {exchange.dialect or 'unknown'})"
+    known = call.session.card_of(exchange.agent)
+    offered = sorted({each.version for each in known[2].interfaces}) if known is not None else []
+    more = f"; the card offers {', '.join(filter(None, offered))}" if any(offered) else ""
+    return Ending(
+        summary=f"the agent refuses version {sent}{more}",
+        next_step="name a version that the card offers, or use a client that speaks it",
+    )
+
+
+@cause(
+    "A2A-END-011",
+    "wrong-container",
+    "Answer in the wrong container",
+    Severity.ERROR,
+    actor=Actor.AGENT,
+    section="1.0 9.4.2, 11.7; HTML 9.2.6",
+    bindings=HTTP,
+    also_broken=("A2A-HTTP-003",),
+    flagged=rpc(
+        "SendStreamingMessage",
+        send(),
+        answer="".join(map(_result_line, (snapshot(), status("COMPLETED", second=1)))),
+        headers={"Accept": "text/event-stream"},
+        reply_headers={"Content-Type": "application/x-ndjson"},
+    ),
+    clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
+    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003"),
+)
+def wrong_container(call: CallFacts) -> Ending | None:
+    """A call is answered with a body that its content type does not announce, or that its operation
+    does not allow: newline-delimited JSON, JSON text records or plain JSON where an event stream is
+    due, or JSON or HTML under `text/event-stream`.
+
+    Clients read the container, not the content: they see an empty stream, or nothing. The agent
+    must send the answer as the binding requires it.
+    """
+    exchange = call.exchange
+    if exchange.binding not in HTTP or exchange.status != 200 or exchange.events or exchange.ours:
+        return None
+    if exchange.error and not exchange.error.startswith("HTTP 200"):
+        return None
+    media = call.response_header(b"content-type").partition(";")[0].lower()
+    body = call.error_body.strip()
+    if not body or not call.by_itself:
+        return None
+    what, inside = _read_body(body)
+    if not what:
+        return None
+    due = "text/event-stream" if exchange.operation in _STREAMED else "application/json"
+    under = f"under `{media}`" if media else "without a content type"
+    wanted = "without the framing of events" if media == due else f"`{due}` is due"
+    return Ending(
+        summary=f"the answer is {what} {under}, {wanted}{inside}",
+        next_step="send each object as an event: `data: {...}` and an empty line"
+        if due == "text/event-stream"
+        else "send one JSON object with `Content-Type: application/json`",
+    )
+
+
+_STREAMED = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+
+
+def _read_body(body: bytes) -> tuple[str, str]:
+    """Return what a body is, and the error in it; empty if it is no known container."""
+    if body[:1] == b"<":
+        return "an HTML page", ""
+    if b"\x1e" in body:
+        return f"{body.count(bytes([0x1E]))} JSON text records", ""
+    lines = [line for line in body.splitlines() if line.strip()]
+    if len(lines) > 1 and all(_is_object(line) for line in lines):
+        return f"{len(lines)} lines of JSON (NDJSON)", ""
+    value = _decode(body)
+    if isinstance(value, dict):
+        error = value.get("error")
+        if isinstance(error, dict):
+            code, text = error.get("code", ""), error.get("message", "")
+            return "a JSON error", f"; it says {str(code)[:12]}: {str(text)[:80]}"
+        return "one JSON object", ""
+    return "", ""
+
+
+def _is_object(line: bytes) -> bool:
+    return isinstance(_decode(line), dict)
+
+
+def _decode(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+@cause(
+    "A2A-END-012",
+    "invented-task",
+    "First message names a task that the agent does not know",
+    Severity.INFO,
+    actor=Actor.CLIENT,
+    section="1.0 3.4.1, 3.1.1; 0.3 6.4",
+    also_broken=("A2A-TASK-013",),
+    flagged=rpc(
+        "SendMessage",
+        send(taskId="t-new"),
+        error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task"),
+    ),
+    clean=rpc("SendMessage", send(), agent_reply()),
+    explains=("A2A-TASK-013",),
+)
+def invented_task(call: CallFacts) -> Ending | None:
+    """A message is refused with TaskNotFoundError, and no answer of the recording has shown the
+    task that it names.
+
+    Agents create the ids of tasks. The client must omit `taskId` in the first message, and use the
+    id of the answer in the next ones.
+    """
+    exchange = call.exchange
+    if exchange.operation not in SENDS or "TASK_NOT_FOUND" not in exchange.error:
+        return None
+    request = next((each for each in call.frames if each.task_id), None)
+    if request is None or any(each.events for each in call.other_calls):
+        return None
+    return Ending(
+        summary=f"the message names task {request.task_id[:36]}, which no answer has shown",
+        next_step="omit taskId in the first message; the answer has the id for the next ones",
+        confidence=LOW,
+        remaining=("the client invented the id", "the task is older than the recording"),
+        decides="whether the client took the id from an answer",
+        evidence=(call.place(request), call.place(call.last)),
+    )
+
+
+@cause(
+    "A2A-END-013",
+    "stream-error",
+    "Stream of an active task ended with an error",
+    Severity.WARNING,
+    actor=Actor.AGENT,
+    section="1.0 3.1.2; 0.3 7.2",
+    also_broken=("A2A-STREAM-022",),
+    flagged=rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING"),
+        {"error": rpc_error(-32603, "INTERNAL_ERROR")},
+    ),
+    clean=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("WORKING"), status("FAILED", second=1)
+    ),
+    explains=("A2A-STREAM-022",),
+)
+def stream_error(call: CallFacts) -> Ending | None:
+    """An error ends a stream whose task is submitted or working, and no terminal state was sent.
+
+    The client does not know whether the task failed or continues, and must call GetTask. The agent
+    should send the terminal state of the task before it ends the stream.
+    """
+    exchange = call.exchange
+    if not (exchange.error and exchange.events and call.state in ACTIVE) or exchange.ours:
+        return None
+    if exchange.binding is Binding.GRPC and exchange.grpc_status in (1, 4):
+        return None
+    return Ending(
+        summary=f"{exchange.error} ends the stream while the task is {call.state}",
+        next_step=f"call GetTask for {exchange.task_id[:36]}; the agent must send the terminal "
+        "state before it ends the stream",
+    )
+
+
+@cause(
+    "A2A-END-014",
+    "agent-error",
+    "Error of the agent",
+    Severity.INFO,
+    actor=Actor.AGENT,
+    section="1.0 3.3.2, 9.5, 10.6, 11.6",
+    flagged=rpc("GetTask", TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+    clean=CLEAN_SEND,
+    is_failure=False,
+)
+def agent_error(call: CallFacts) -> Ending | None:
+    """The agent answers with an error.
+
+    It is an answer, so `check` does not report it; the rules judge its form. An internal error is
+    the agent's to correct, every other one is usually the client's.
+    """
+    exchange = call.exchange
+    if not exchange.error or exchange.ours or exchange.binding not in RPC:
+        return None
+    if exchange.binding is Binding.GRPC:
+        is_internal = exchange.grpc_status in _GRPC_SERVER_ERRORS
+    else:
+        is_internal = bool({exchange.error_code, exchange.status} & _SERVER_ERRORS)
+    return Ending(
+        summary=exchange.error,
+        next_step="look into the agent's log at that time"
+        if is_internal
+        else "correct the request as the error says",
+        actor=Actor.AGENT if is_internal else Actor.CLIENT,
+    )

@@ -1,0 +1,131 @@
+"""`why`: causes of calls and tasks that did not end well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from a2a_proxy.rules.examples.conversation import (
+    CLEAN_SEND,
+    EventPause,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, run_together
+from support_cli import run_here
+from support_rules import record
+
+_BEGIN = (snapshot(), status("WORKING"))
+_HUNG = run_together(
+    rpc_stream("SendStreamingMessage", send(), *_BEGIN, EventPause(14), finish="leave"),
+    rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=2),
+    after=6000 * MS,
+)
+_UNANSWERED = rpc("SendMessage", send(id="m5"), finish="cut")
+_REFUSED = rpc("SendMessage", send(), error=rpc_error(-32602, text="no parts"))
+
+
+_NO_ANSWER_STEP = (
+    "          next: look into the agent's log at that time; if the request is not there, into "
+    "that of the proxy in front of it"
+)
+
+
+def _why(folder: Path, script: Script, *words: str) -> list[str]:
+    record(folder / "r.db", script.make_chunks())
+    done = run_here(folder, "why", folder / "r.db", *words)
+    assert not done.code, done.err
+    return done.lines
+
+
+def test_most_important_first(tmp_path: Path) -> None:
+    """Three lines each, and how to read more."""
+    lines = _why(tmp_path, _REFUSED + _HUNG + _UNANSWERED + CLEAN_SEND)
+    assert lines[:3] == [
+        "  error   #4 SendMessage  no-answer  must act: agent",
+        "          the agent's side reset the connection without an answer, after 10 ms",
+        _NO_ANSWER_STEP,
+    ]
+    assert lines[3].startswith("  warning #2 SendStreamingMessage  end-not-sent  must act: agent")
+    assert lines[6] == "  -       #1 SendMessage  agent-error"
+    assert lines[7].endswith("INVALID_PARAMS -32602: no parts")
+    assert lines[9:] == [
+        "3 of 5 calls did not end well",
+        f"the whole account of one: a2a-inspect why {tmp_path / 'r.db'} 4",
+    ]
+
+
+def test_equal_endings_are_one(tmp_path: Path) -> None:
+    """A page of them would hide the others."""
+    script = _UNANSWERED
+    for number in range(11):
+        script += rpc("SendMessage", send(id=f"n{number}"), finish="cut")
+    lines = _why(tmp_path, script)
+    assert lines[0].startswith("  error   #1, #2, #3, #4, #5, #6, #7, #8 and 4 more SendMessage")
+    assert lines[3] == "12 of 12 calls did not end well"
+
+
+def test_whole_account(tmp_path: Path) -> None:
+    """With the frames that it rests on."""
+    lines = _why(tmp_path, _HUNG, "1")
+    assert lines[0] == "#1 SendStreamingMessage  jsonrpc 1.0  task t1"
+    facts = {line[4:16].strip(): line[16:] for line in lines[2:-1]}
+    assert facts["cause"].startswith("end-not-sent: ")
+    assert facts["ended by"] == "the client, after 14.0 s"
+    assert facts["received"].startswith("status working (#1.2)")
+    assert facts["rests on"] == "#2 GetTask  ok  completed"
+    assert lines[-1] == "  explain the cause: a2a-inspect rules A2A-END-016"
+
+
+def test_calls_that_end_well(tmp_path: Path) -> None:
+    assert _why(tmp_path, CLEAN_SEND) == ["every call ended well (1 call)"]
+    done = run_here(tmp_path, "why", tmp_path / "r.db", "1")
+    assert done.lines[0].endswith("ok; nothing shows that it did not end well")
+
+
+def test_json(tmp_path: Path) -> None:
+    """One object for each, with stable names."""
+    (line,) = _why(tmp_path, _UNANSWERED, "--json")
+    value = json.loads(line)
+    assert (value["session"], value["exchange"], value["operation"]) == (1, 1, "SendMessage")
+    assert value["ending"]["cause"] == "no-answer"
+    assert value["ending"]["severity"] == "error"
+    assert value["ending"]["evidence"] == ["#1.1"]
+
+
+def test_filter_and_unknown_place(tmp_path: Path) -> None:
+    lines = _why(tmp_path, _UNANSWERED + _HUNG, "-f", "op:SendMessage")
+    assert lines[3] == "1 of 1 call did not end well"
+    assert run_here(tmp_path, "why", tmp_path / "r.db", "99").code == 2
+    assert "no exchange 99" in run_here(tmp_path, "why", tmp_path / "r.db", "99").err.lower()
+
+
+def test_check_counts_an_ending_once(tmp_path: Path) -> None:
+    """The finding that follows from it is listed under it; SARIF leaves it out."""
+    cut = rpc_stream("SendStreamingMessage", send(), *_BEGIN, finish="cut")
+    record(tmp_path / "r.db", cut.make_chunks())
+    done = run_here(tmp_path, "check", tmp_path / "r.db", "--fail-on", "warning")
+    assert done.code == 1
+    assert "found: 0 errors, 1 warning, 0 infos" in done.lines
+    parent = next(n for n, line in enumerate(done.lines) if "A2A-END-018" in line)
+    assert done.lines[parent + 3].startswith("      warning A2A-SSE-011")
+    sarif = json.loads(run_here(tmp_path, "check", tmp_path / "r.db", "--format", "sarif").out)
+    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == ["A2A-END-018"]
+    junit = run_here(
+        tmp_path, "check", tmp_path / "r.db", "--format", "junit", "--fail-on", "warning"
+    ).out
+    assert junit.count("<failure") == 1
+    assert (
+        run_here(
+            tmp_path, "check", tmp_path / "r.db", "--select", "SSE", "--fail-on", "warning"
+        ).code
+        == 1
+    )
+
+
+def test_unanswered_call_fails_the_check(tmp_path: Path) -> None:
+    record(tmp_path / "r.db", (_UNANSWERED + CLEAN_SEND).make_chunks())
+    assert run_here(tmp_path, "check", tmp_path / "r.db").code == 1
+    assert run_here(tmp_path, "check", tmp_path / "r.db", "--ignore", "END").code == 0

@@ -1,0 +1,70 @@
+"""Endings of a session: what they name, and that every recorded call is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.endings.ending import CAUSES
+from a2a_proxy.rules.examples.conversation import ClientLeaves, EventPause, rpc_stream
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.examples.script import Script
+from support_rules import endings
+
+SCRIPTS = [each for rule in all_rules().values() for each in (rule.flagged, rule.clean)]
+
+
+def test_causes_are_rules() -> None:
+    """One for each rule of the family, in the order of their ids."""
+    ids = [each for each in all_rules() if each.startswith("A2A-END-")]
+    assert sorted(each.rule for each in CAUSES.values()) == ids
+    assert len(set(CAUSES)) == len(CAUSES)
+
+
+@pytest.mark.parametrize("part", range(20))
+def test_endings_are_complete(part: int) -> None:
+    """Whatever ends, the account says who ended it, what the client received, and what to do."""
+    for script in SCRIPTS[part::20]:
+        for ending in endings(script).values():
+            assert ending.cause in CAUSES
+            assert ending.summary
+            assert ending.next_step
+            assert ending.received
+            assert ending.ended_by
+            assert ending.evidence
+            assert ending.confidence in ("high", "low")
+            assert ending.actor is not None
+            assert bool(ending.remaining) >= (ending.confidence == "low"), ending
+            json.dumps(ending.to_object())
+            if ending.severity is not None:
+                assert ending.to_finding().rule == ending.rule
+
+
+def test_account_of_a_call() -> None:
+    """What the client last received, who ended the call, and whether the agent went on."""
+    script: Script = rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        status("WORKING"),
+        EventPause(2),
+        ClientLeaves(),
+        EventPause(1),
+        chunk(),
+        status("COMPLETED", second=3),
+    )
+    (ending,) = endings(script).values()
+    assert ending.received == "status working (#1.2), 2.0 s before the end"
+    assert ending.ended_by == "the client, after 2.0 s"
+    assert ending.agent_did == (
+        "the task was working; the agent sent 2 more: status completed 1.0 s after the end"
+    )
+
+
+def test_page_of_the_manual_is_named() -> None:
+    manual = Path(__file__).parents[3] / "proxy/a2a_proxy/manual/rules.md"
+    text = manual.read_text()
+    assert all(f"### {each.rule}: " in text for each in CAUSES.values())

@@ -1,0 +1,538 @@
+"""Causes of endings: each on several bindings, with its near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_proxy.model.values import Actor, Severity
+from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
+from a2a_proxy.rules.examples.conversation import (
+    CLEAN_SEND,
+    QUESTION_CALL,
+    STARTED_CALL,
+    ClientLeaves,
+    Event,
+    EventPause,
+    Fields,
+    Finish,
+    fetch_card,
+    grpc,
+    rest,
+    rest_error,
+    rest_stream,
+    rpc,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    artifact,
+    card,
+    chunk,
+    error_info,
+    input_required,
+    reply,
+    send,
+    snapshot,
+    status,
+    task,
+)
+from a2a_proxy.rules.examples.script import MS, Script, run_together
+from support_rules import endings
+
+SECOND = 1000 * MS
+GET = {"id": "t1"}
+BEGIN = (snapshot(), status("WORKING"))
+KEY_CARD = fetch_card(
+    card(
+        securitySchemes={"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}},
+        securityRequirements=[{"schemes": {"key": {"list": []}}}],
+    )
+)
+KEY: Fields = {"X-Key": "k-1234567890"}
+HTML: Fields = {"Content-Type": "text/html"}
+DONE = status("COMPLETED", second=1)
+
+
+def stream(binding: str, *events: Any, finish: Finish = "end", text: str = "m1") -> Script:
+    """Return a streaming call."""
+    if binding == "grpc":
+        return grpc("SendStreamingMessage", send(id=text), *events, finish=finish)
+    if binding == "rest":
+        return rest_stream("POST", "/message:stream", send(id=text), *events, finish=finish)
+    return rpc_stream("SendStreamingMessage", send(id=text), *events, finish=finish)
+
+
+def poll(binding: str, state: str) -> Script:
+    """Return a GetTask."""
+    if binding == "grpc":
+        return grpc("GetTask", GET, task(state, second=1))
+    if binding == "rest":
+        return rest("GET", "/tasks/t1", None, task(state, second=1))
+    return rpc("GetTask", GET, task(state, second=1), id=9)
+
+
+def ask(binding: str, **options: Any) -> Script:
+    """Return a SendMessage."""
+    if binding == "rest":
+        return rest("POST", "/message:send", send(id=options.pop("id", "m1")), "", **options)
+    return rpc("SendMessage", send(id=options.pop("id", "m1")), agent_reply(), **options)
+
+
+def by_the_proxy(script: Script) -> list[Chunk]:
+    """Return the conversation with the answers as the proxy's own."""
+    return [
+        msgspec.structs.replace(each, kind=ChunkKind.OURS)
+        if each.kind is ChunkKind.DATA and each.direction is Direction.TO_CLIENT
+        else each
+        for each in script.make_chunks()
+    ]
+
+
+def causes(session: Script | list[Chunk]) -> dict[int, str]:
+    """Return the cause by exchange, of failures only."""
+    return {
+        number: each.cause for number, each in endings(session).items() if each.severity is not None
+    }
+
+
+_UNREACHABLE = "a2a-proxy cannot reach the upstream agent agent:8000: "
+NETWORK = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+HTTP = pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+
+# --- the connection
+
+
+@HTTP
+@pytest.mark.parametrize(
+    ("reason", "cause", "step"),
+    [
+        ("connection refused", "no-connection", "start the agent"),
+        ("cannot resolve agent: name or service not known", "no-connection", "host name"),
+        ("no answer within 10 s", "no-connection", "firewall"),
+        ("its certificate has expired", "tls-failed", "--upstream-ca"),
+        ("the TLS handshake failed: handshake failure", "tls-failed", "--upstream-cert"),
+        ("it does not speak TLS on this port", "wrong-protocol", "--upstream http://localhost"),
+        ("it does not speak HTTP/2 without TLS (h2c)", "wrong-protocol", "--upstream-grpc"),
+    ],
+)
+def test_agent_that_cannot_be_reached(binding: str, reason: str, cause: str, step: str) -> None:
+    """The detail of the proxy is the cause, with the option to use."""
+    (ending,) = endings(ask(binding, unreachable=reason)).values()
+    assert (ending.cause, ending.severity) == (cause, Severity.ERROR)
+    assert reason in ending.summary
+    assert step in ending.next_step
+    assert ending.ended_by.startswith("the proxy")
+
+
+def test_grpc_agent_that_cannot_be_reached() -> None:
+    call = grpc("SendMessage", send(), status=14, text=f"{_UNREACHABLE}connection refused")
+    assert causes(by_the_proxy(call)) == {1: "no-connection"}
+    assert causes(call) == {}, "the agent's own error is an answer"
+
+
+def test_retry_that_succeeds_is_no_failure() -> None:
+    failed = ask("jsonrpc", unreachable="connection refused")
+    assert causes(failed + CLEAN_SEND) == {}
+    assert causes(failed + ask("jsonrpc", id="other")) == {1: "no-connection"}
+    assert causes(CLEAN_SEND + failed) == {2: "no-connection"}
+
+
+@HTTP
+def test_connection_without_an_answer(binding: str) -> None:
+    (ending,) = endings(ask(binding, finish="cut", seconds=2)).values()
+    assert (ending.cause, ending.severity) == ("no-answer", Severity.ERROR)
+    assert "after 2.0 s" in ending.summary
+    assert ending.received == "nothing"
+    assert len(ending.remaining) == 2
+
+
+@HTTP
+def test_tls_port_answers_in_plain_text(binding: str) -> None:
+    words = "The plain HTTP request was sent to HTTPS port"
+    call = (
+        rest("POST", "/message:send", send(), words, status=400, reply_headers=HTML)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer=words, status=400, reply_headers=HTML)
+    )
+    (ending,) = endings(call).values()
+    assert ending.cause == "wrong-protocol"
+    assert "--upstream https://" in ending.next_step
+
+
+@HTTP
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_page_of_a_gateway(binding: str, status: int) -> None:
+    page = "<html>down</html>"
+    call = (
+        rest("POST", "/message:send", send(), page, status=status, reply_headers=HTML)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer=page, status=status, reply_headers=HTML)
+    )
+    (ending,) = endings(call).values()
+    assert (ending.cause, ending.actor) == ("answered-between", Actor.BETWEEN)
+
+
+def test_gateway_in_front_of_grpc() -> None:
+    assert causes(grpc("SendMessage", send(), status=None, http_status=503)) == {
+        1: "answered-between"
+    }
+
+
+def test_overloaded_agent_is_not_a_gateway() -> None:
+    busy = rpc("SendMessage", send(), error=rpc_error(-32000, text="busy"), status=503)
+    assert [each.cause for each in endings(busy).values()] == ["agent-error"]
+
+
+@HTTP
+def test_url_of_the_card_is_not_served(binding: str) -> None:
+    """The card's owner must act; without a card the client."""
+    missing = (
+        rest("POST", "/message:send", send(), "<h1>no</h1>", status=404, reply_headers=HTML)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer="<h1>no</h1>", status=404, reply_headers=HTML)
+    )
+    (led,) = endings(fetch_card() + missing).values()
+    assert (led.cause, led.actor, led.severity) == ("wrong-url", Actor.AGENT, Severity.ERROR)
+    assert "supportedInterfaces" in led.summary
+    assert led.command.startswith("a2a-inspect card --probe http")
+    (alone,) = endings(missing).values()
+    assert (alone.actor, alone.severity) == (Actor.CLIENT, Severity.WARNING)
+
+
+def test_unknown_task_is_not_a_wrong_url() -> None:
+    """Agents that answer 404 for a task without an A2A error are served nevertheless."""
+    missing = rest("GET", "/tasks/no", None, '{"detail":"Not Found"}', status=404)
+    known = rest("POST", "/message:send", send(), agent_reply())
+    assert causes(known + missing) == {}
+    refused = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND")
+    assert causes(rest("GET", "/tasks/no", None, refused, status=404)) == {}
+
+
+# --- the answer
+
+
+@NETWORK
+def test_credentials_are_absent_or_refused(binding: str) -> None:
+    def call(headers: Fields | None) -> Script:
+        if binding == "grpc":
+            return grpc("SendMessage", send(), status=16, text="who?", headers=headers)
+        options: dict[str, Any] = {"status": 401, "headers": headers, "reply_headers": HTML}
+        if binding == "rest":
+            return rest("POST", "/message:send", send(), "who?", **options)
+        return rpc("SendMessage", send(), answer="who?", **options)
+
+    key: Fields = {"x-key": "k-1234567890"}
+    bearer: Fields = {"authorization": "Bearer abcdefgh12345678"}
+    assert causes(KEY_CARD + call(None)) == {2: "no-credentials"}
+    assert causes(KEY_CARD + call(bearer)) == {2: "no-credentials"}
+    assert causes(KEY_CARD + call(key)) == {2: "credentials-refused"}
+    (ending,) = endings(KEY_CARD + call(bearer)).values()
+    assert "header X-Key (scheme key)" in ending.summary
+    assert "Bearer" in ending.summary
+    assert "abcdefgh" not in str(ending.to_object())
+
+
+def test_first_request_of_a_challenge_is_no_failure() -> None:
+    refused = rpc("SendMessage", send(), answer="who?", status=401, reply_headers=HTML)
+    assert causes(KEY_CARD + refused + rpc("SendMessage", send(), agent_reply(), headers=KEY)) == {}
+
+
+@NETWORK
+def test_version_is_refused(binding: str) -> None:
+    call = {
+        "jsonrpc": rpc("SendMessage", send(), error=rpc_error(-32009, "VERSION_NOT_SUPPORTED")),
+        "rest": rest(
+            "POST",
+            "/message:send",
+            send(),
+            rest_error(400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            status=400,
+        ),
+        "grpc": grpc(
+            "SendMessage", send(), status=9, details=[error_info("VERSION_NOT_SUPPORTED")]
+        ),
+    }[binding]
+    (ending,) = endings(fetch_card() + call).values()
+    assert ending.cause == "version-refused"
+    assert "the card offers 1.0" in ending.summary
+
+
+@HTTP
+@pytest.mark.parametrize(
+    ("body", "media", "words"),
+    [
+        ('{"a":1}\n{"b":2}\n', "application/x-ndjson", "2 lines of JSON (NDJSON)"),
+        ('\x1e{"a":1}\n\x1e{"b":2}\n', "text/plain", "2 JSON text records"),
+        ('{"error":{"code":-32004,"message":"over"}}', "text/event-stream", "-32004: over"),
+        ('{"result":{}}', "text/event-stream", "one JSON object under"),
+        ("<html></html>", "text/event-stream", "an HTML page"),
+    ],
+)
+def test_answer_in_the_wrong_container(binding: str, body: str, media: str, words: str) -> None:
+    options: dict[str, Any] = {"reply_headers": {"Content-Type": media}}
+    call = (
+        rest("POST", "/message:stream", send(), body, **options)
+        if binding == "rest"
+        else rpc("SendStreamingMessage", send(), answer=body, **options)
+    )
+    (ending,) = endings(call).values()
+    if ending.cause == "answered-between":
+        assert body.startswith("<")
+        return
+    assert ending.cause == "wrong-container"
+    assert words in ending.summary
+
+
+@NETWORK
+def test_first_message_names_a_task(binding: str) -> None:
+    named = send(taskId="t-new")
+    call = {
+        "jsonrpc": rpc("SendMessage", named, error=rpc_error(-32001, "TASK_NOT_FOUND")),
+        "rest": rest(
+            "POST",
+            "/message:send",
+            named,
+            rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND"),
+            status=404,
+        ),
+        "grpc": grpc("SendMessage", named, status=5, details=[error_info("TASK_NOT_FOUND")]),
+    }[binding]
+    assert causes(call) == {1: "invented-task"}
+
+
+def test_task_that_was_forgotten_is_not_invented() -> None:
+    missing = rpc(
+        "SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2
+    )
+    begun = rpc("SendMessage", send(), snapshot("COMPLETED"))
+    assert [each.cause for each in endings(begun + missing).values()] == ["agent-error"]
+
+
+@pytest.mark.parametrize(
+    ("call", "actor"),
+    [
+        (rpc("GetTask", GET, error=rpc_error(-32603, text="broken")), Actor.AGENT),
+        (rpc("GetTask", GET, error=rpc_error(-32602, text="wrong")), Actor.CLIENT),
+        (grpc("GetTask", GET, status=13, text="broken"), Actor.AGENT),
+        (grpc("GetTask", GET, status=3, text="wrong"), Actor.CLIENT),
+    ],
+)
+def test_error_of_the_agent_is_no_finding(call: Script, actor: Actor) -> None:
+    (ending,) = endings(call).values()
+    assert (ending.cause, ending.severity, ending.actor) == ("agent-error", None, actor)
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_error_ends_the_stream_of_an_active_task(binding: str) -> None:
+    error: Event = (
+        {"error": rpc_error(-32603, "INTERNAL_ERROR")}
+        if binding == "jsonrpc"
+        else rest_error(500, "INTERNAL", "INTERNAL_ERROR")
+    )
+    assert causes(stream(binding, *BEGIN, error)) == {1: "stream-error"}
+    assert causes(stream(binding, *BEGIN, status("FAILED", second=1))) == {}
+
+
+def test_grpc_error_ends_the_stream() -> None:
+    failed = grpc("SendStreamingMessage", send(), *BEGIN, status=13, text="it broke")
+    assert causes(failed) == {1: "stream-error"}
+
+
+# --- streams
+
+
+@HTTP
+def test_artifact_after_the_final_state(binding: str) -> None:
+    late = stream(binding, *BEGIN, DONE, ClientLeaves(), EventPause(0.5), chunk())
+    assert causes(late) == {1: "final-first"}
+    stayed = stream(binding, *BEGIN, DONE, EventPause(0.5), chunk())
+    assert causes(stayed) == {}, "rules judge an artifact that the client received"
+    assert causes(stream(binding, *BEGIN, chunk(), DONE, ClientLeaves())) == {}
+
+
+@NETWORK
+@pytest.mark.parametrize("finish", ["leave", "stop", "open"])
+def test_end_that_the_stream_never_shows(binding: str, finish: Finish) -> None:
+    """Judged when the client leaves, and when the recording ends."""
+    if binding == "grpc" and finish == "stop":
+        pytest.skip("only HTTP/1 examples stop with the proxy")
+    waiting = stream(binding, *BEGIN, EventPause(14), finish=finish)
+    found = endings(
+        run_together(waiting, poll(binding, "COMPLETED"), after=SECOND).then(
+            fetch_card(), 14 * SECOND
+        )
+    )
+    assert found[1].cause == "end-not-sent"
+    assert "#2 said completed" in found[1].summary
+
+
+@NETWORK
+def test_end_shown_at_the_same_time_is_not_missing(binding: str) -> None:
+    left = stream(binding, *BEGIN, EventPause(1), finish="leave")
+    both = run_together(left, poll(binding, "COMPLETED"), after=SECOND)
+    assert "end-not-sent" not in causes(both).values()
+
+
+@NETWORK
+@pytest.mark.parametrize("finish", ["cut", "leave"])
+def test_equal_silences_are_an_idle_timeout(binding: str, finish: Finish) -> None:
+    def cut(number: int, seconds: float) -> Script:
+        return stream(binding, *BEGIN, EventPause(seconds), finish=finish, text=f"m{number}")
+
+    found = endings(cut(1, 6) + cut(2, 6))
+    assert {each.cause for each in found.values()} == {"idle-timeout"}
+    assert {each.actor for each in found.values()} == {Actor.BETWEEN}
+    assert found[1].severity is (Severity.WARNING if finish == "cut" else Severity.INFO)
+    assert "about 6.0 s" in found[1].summary
+    for other in (cut(1, 6), cut(1, 6) + cut(2, 8), cut(1, 1) + cut(2, 1)):
+        assert "idle-timeout" not in causes(other).values()
+
+
+@NETWORK
+def test_stream_ends_before_its_task(binding: str) -> None:
+    assert causes(stream(binding, *BEGIN, finish="cut")) == {1: "stream-ended"}
+    assert causes(stream(binding, *BEGIN)) == {1: "stream-ended"}
+    assert causes(stream(binding, *BEGIN, DONE)) == {}
+    asked = status("INPUT_REQUIRED", second=1, message=reply("which?"))
+    assert causes(stream(binding, *BEGIN, asked)) == {}
+    assert causes(stream(binding, agent_reply())) == {}
+
+
+@NETWORK
+def test_work_that_stops_with_its_client(binding: str) -> None:
+    left = stream(binding, *BEGIN, EventPause(1), finish="leave")
+    working = poll(binding, "WORKING")
+    stopped = left.then(working, 10 * SECOND).then(working, 10 * SECOND)
+    (ending,) = endings(stopped).values()
+    assert (ending.cause, ending.confidence) == ("work-stopped", "low")
+    assert "#2, #3" in ending.summary
+    soon = left.then(working, SECOND)
+    assert "work-stopped" not in causes(soon).values()
+    went_on = left.then(poll(binding, "COMPLETED"), 10 * SECOND)
+    assert causes(went_on) == {}
+
+
+@NETWORK
+def test_client_gives_up_after_equal_times(binding: str) -> None:
+    def give_up(number: int, seconds: float) -> Script:
+        options: dict[str, Any] = {"seconds": seconds, "finish": "leave", "id": f"m{number}"}
+        if binding != "grpc":
+            return ask(binding, **options)
+        return grpc("SendMessage", send(id=f"m{number}"), seconds=seconds, finish="leave")
+
+    twice = endings(give_up(1, 7) + give_up(2, 7))
+    assert {(each.cause, each.confidence) for each in twice.values()} == {
+        ("client-timeout", "high")
+    }
+    (once,) = endings(give_up(1, 30)).values()
+    assert (once.cause, once.confidence) == ("client-timeout", "low")
+    assert once.remaining[0].endswith("30 s")
+    for other in (give_up(1, 7), give_up(1, 7) + give_up(2, 4)):
+        assert {each.cause for each in endings(other).values()} == {"client-left"}
+
+
+@NETWORK
+def test_agent_that_is_silent(binding: str) -> None:
+    def wait(seconds: float) -> Script:
+        if binding == "grpc":
+            return grpc("SendMessage", send(), seconds=seconds, finish="leave")
+        return ask(binding, seconds=seconds, finish="leave")
+
+    assert causes(wait(42)) == {1: "agent-silent"}
+    assert causes(wait(4)) == {}
+    stalled = stream(binding, *BEGIN, EventPause(42), finish="leave")
+    assert causes(stalled) == {1: "agent-silent"}
+
+
+@NETWORK
+def test_client_leaves_right_after_a_frame(binding: str) -> None:
+    left = stream(binding, *BEGIN, finish="leave")
+    (ending,) = endings(left).values()
+    assert (ending.cause, ending.confidence) == ("client-failed", "low")
+    seq = 3 if binding == "grpc" else 2
+    assert f"status working (#1.{seq})" in ending.summary
+    assert f"show 1.{seq}" in ending.command
+    assert causes(left + poll(binding, "WORKING")) == {}, "it came back"
+    assert causes(stream(binding, *BEGIN, EventPause(1), finish="leave")) == {}
+
+
+@NETWORK
+def test_task_that_its_client_leaves(binding: str) -> None:
+    left = stream(binding, *BEGIN, EventPause(1), finish="leave")
+    assert causes(left.then(fetch_card(), 40 * SECOND)) == {1: "task-left"}
+    assert causes(left.then(poll(binding, "COMPLETED"), 5 * SECOND)) == {}
+
+
+@HTTP
+def test_leaving_after_the_end_is_no_failure(binding: str) -> None:
+    """Nor at a question, after CancelTask, or while the recording ends."""
+    for last in (DONE, status("INPUT_REQUIRED", second=1, message=reply("which?"))):
+        assert causes(stream(binding, *BEGIN, last, finish="leave")) == {}
+    left = stream(binding, *BEGIN, EventPause(1), finish="leave")
+    cancel = rpc("CancelTask", GET, task("CANCELED", second=1), id=3)
+    cancelled = run_together(left, cancel, after=500 * MS).then(fetch_card(), 60 * SECOND)
+    assert causes(cancelled) == {}
+    assert causes(stream(binding, *BEGIN, finish="stop")) == {}
+    assert causes(stream(binding, *BEGIN, finish="open")) == {}
+    assert causes(stream(binding, *BEGIN, finish="fault")) == {}
+
+
+# --- tasks
+
+
+def test_question_answered_without_the_task() -> None:
+    def answer(**members: Any) -> Script:
+        made = {"task": task("COMPLETED", id="t2")}
+        return rpc("SendMessage", send("four", id="m2", **members), made, id=2)
+
+    named = QUESTION_CALL + answer(contextId="c1", referenceTaskIds=["t1"])
+    assert causes(named) == {1: "answered-elsewhere"}
+    assert causes(QUESTION_CALL + answer(contextId="c1")) == {}, "another subject"
+    same = rpc("SendMessage", send("four", id="m2", taskId="t1"), snapshot("COMPLETED"), id=2)
+    assert causes(QUESTION_CALL + same) == {}
+
+
+def test_question_over_grpc_and_rest() -> None:
+    question = snapshot("INPUT_REQUIRED", status=input_required())
+    elsewhere = send("four", id="m2", contextId="c1", referenceTaskIds=["t1"])
+    done = {"task": task("COMPLETED", id="t2")}
+    for first, second in (
+        (grpc("SendMessage", send(), question), grpc("SendMessage", elsewhere, done)),
+        (
+            rest("POST", "/message:send", send(), question),
+            rest("POST", "/message:send", elsewhere, done),
+        ),
+    ):
+        found = causes(first + second)
+        assert found in ({1: "answered-elsewhere"}, {}), found
+        unanswered = first.then(fetch_card(), 700 * SECOND)
+        assert causes(unanswered) == {1: "question-unanswered"}
+        assert causes(first.then(fetch_card(), 60 * SECOND)) == {}
+
+
+@NETWORK
+def test_task_that_does_not_change(binding: str) -> None:
+    begun = STARTED_CALL
+    for number in range(3):
+        begun = begun.then(poll(binding, "WORKING"), 40 * SECOND)
+        assert ("task-stuck" in causes(begun).values()) is (number == 2)
+    assert causes(begun.then(poll(binding, "COMPLETED"), 40 * SECOND)) == {}
+
+
+@NETWORK
+def test_task_that_nobody_asks_for(binding: str) -> None:
+    begun = {
+        "jsonrpc": STARTED_CALL,
+        "rest": rest("POST", "/message:send", send(), snapshot("WORKING")),
+        "grpc": grpc("SendMessage", send(), snapshot("WORKING")),
+    }[binding]
+    assert causes(begun.then(fetch_card(), 700 * SECOND)) == {1: "nobody-asked"}
+    assert causes(begun.then(fetch_card(), 60 * SECOND)) == {}
+    asked = begun.then(poll(binding, "COMPLETED"), 60 * SECOND)
+    assert causes(asked.then(fetch_card(), 700 * SECOND)) == {}
+    done = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
+    assert causes(done.then(fetch_card(), 700 * SECOND)) == {}
