@@ -46,6 +46,10 @@ class Binding(StrEnum):
     """HTTP that is not A2A."""
 
 
+CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
+"""Names that the protocol defines for bindings in agent cards. A pipe has none."""
+
+
 class Dialect(StrEnum):
     """The protocol version that a peer speaks (manual/protocol.md "Dialects")."""
 
