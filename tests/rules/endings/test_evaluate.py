@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import CAUSES
-from a2a_proxy.rules.examples.conversation import ClientLeaves, EventPause, rpc_stream
+from a2a_proxy.rules.examples.conversation import ClientLeaves, EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from support_rules import endings
@@ -62,6 +62,17 @@ def test_account_of_a_call() -> None:
     assert ending.agent_did == (
         "the task was working; the agent sent 2 more: status completed 1.0 s after the end"
     )
+
+
+def test_nested_json_in_place_of_events_is_no_container() -> None:
+    """JSON that is nested deeper than it can be decoded: the call has another ending, or none."""
+    script = rpc(
+        "SendStreamingMessage",
+        send(),
+        answer='{"a":' * 100_000,
+        reply_headers={"Content-Type": "text/event-stream"},
+    )
+    assert "wrong-container" not in {each.cause for each in endings(script).values()}
 
 
 def test_page_of_the_manual_is_named() -> None:

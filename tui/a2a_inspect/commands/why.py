@@ -32,9 +32,10 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     selection.check_words(recording)
     found: list[_Found] = []
     fine: list[ExchangeRow] = []
-    for session in recording.read_sessions():
+    sessions = recording.read_sessions()
+    for session in sessions:
         rows, _ = selection.select_rows(recording, session.id)
-        endings = session_endings(recording, session)
+        endings = session_endings(recording, session, [row.exchange.id for row in rows])
         found += [
             (session, row, endings[row.exchange.id]) for row in rows if row.exchange.id in endings
         ]
@@ -48,7 +49,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
         for _, row, ending in found:
             print_json(_ending_object(row, ending))
         return
-    several = len(recording.read_sessions()) > 1
+    several = len(sessions) > 1
     lines = _account_lines if selection.words else _short_lines
     for line in lines(recording, found, fine, several=several):
         print_line(line)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
-
-import msgspec
+from typing import NamedTuple, Protocol
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import (
@@ -18,9 +16,14 @@ from a2a_proxy.model.values import (
     Task,
 )
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol.errors import header_value
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_declarations
 
 CLIENT_LEFT = frozenset({"client cancel", "client gone"})
+"""How an exchange ends if the client has left."""
 AGENT_LEFT = frozenset({"agent reset", "agent gone", "agent exited"})
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 SECOND_NS = 1_000_000_000
@@ -50,6 +53,14 @@ class RecordedCalls(Protocol):
 
     def read_connection(self, number: int) -> Connection | None:
         """Return a connection, or None if it was not recorded."""
+
+
+class FetchedCard(NamedTuple):
+    """An agent card."""
+
+    place: tuple[int, int]
+    """Its exchange and frame."""
+    declarations: CardDeclarations
 
 
 class SessionCalls:
@@ -95,25 +106,18 @@ class SessionCalls:
         return self._by_task.get((agent, task_id), [])
 
     @cached_property
-    def _cards(self) -> dict[str, tuple[int, int, CardDeclarations]]:
-        found: dict[str, tuple[int, int, CardDeclarations]] = {}
+    def cards(self) -> dict[str, FetchedCard]:
+        """The last card of each agent."""
+        found: dict[str, FetchedCard] = {}
         for each in self.exchanges.values():
             if each.operation != "GetAgentCard" or each.error or not each.events:
                 continue
             for frame in self.source.read_frames(each.id):
                 if frame.event is EventKind.CARD and not frame.truncated:
-                    card = _read_object(self.source.read_payload(each.id, frame.seq))
-                    found[each.agent] = (each.id, frame.seq, read_declarations([card], 0, None))
+                    card = decode_payload(self.source.read_payload(each.id, frame.seq), JSON)
+                    known = read_declarations([card if isinstance(card, dict) else None], 0, None)
+                    found[each.agent] = FetchedCard((each.id, frame.seq), known)
         return found
-
-    def cards(self) -> Iterator[tuple[int, int, CardDeclarations]]:
-        """Yield exchange and frame of every agent's card, and its declarations."""
-        yield from self._cards.values()
-
-    def card_of(self, agent: str) -> tuple[int, int, CardDeclarations] | None:
-        """Return exchange and frame of the agent's card, and its declarations; None if no card was
-        fetched."""
-        return self._cards.get(agent)
 
     @cached_property
     def _successes(self) -> dict[tuple[str, ...], int]:
@@ -170,6 +174,11 @@ class CallFacts:
         self.session = session
 
     @cached_property
+    def ended(self) -> int:
+        """Time of its end, or of the end of the recording if it is open, ns."""
+        return self.exchange.closed or self.session.ended
+
+    @cached_property
     def frames(self) -> Sequence[Frame]:
         """All frames, without payloads."""
         return self.session.source.read_frames(self.exchange.id)
@@ -177,8 +186,7 @@ class CallFacts:
     @cached_property
     def answers(self) -> list[Frame]:
         """The agent's frames that arrived before the end of the call."""
-        until = self.exchange.closed or self.session.ended
-        return [each for each in self._sent if each.at <= until]
+        return [each for each in self._sent if each.at <= self.ended]
 
     @cached_property
     def answers_after(self) -> list[Frame]:
@@ -200,13 +208,24 @@ class CallFacts:
         """The exchange with its headers."""
         return self.session.source.read_exchange(self.exchange.id)
 
-    def request_header(self, name: bytes) -> str:
-        """Return a header field of the request; empty if there is none."""
-        return _field(self.headed.request_headers, name)
-
     def response_header(self, name: bytes) -> str:
         """Return a header field of the response; empty if there is none."""
-        return _field(self.headed.response_headers, name)
+        return header_value(self.headed.response_headers, name).decode("latin-1").strip()
+
+    @property
+    def media_type(self) -> str:
+        """Media type of the response in lower case, without parameters."""
+        return self.response_header(b"content-type").partition(";")[0].lower()
+
+    @property
+    def card(self) -> FetchedCard | None:
+        """The card of its agent; None if no card was fetched."""
+        return self.session.cards.get(self.exchange.agent)
+
+    @property
+    def declarations(self) -> CardDeclarations | None:
+        """The declarations of that card."""
+        return self.card.declarations if self.card is not None else None
 
     @cached_property
     def connection(self) -> Connection | None:
@@ -247,14 +266,12 @@ class CallFacts:
     def elapsed(self) -> int:
         """Its duration from the end of the request, ns."""
         exchange = self.exchange
-        end = exchange.closed or self.session.ended
-        return max(end - (exchange.request_ended or exchange.started), 0)
+        return max(self.ended - (exchange.request_ended or exchange.started), 0)
 
     @property
     def silence(self) -> int:
         """Time from the last frame that the client received to the end, ns."""
-        end = self.exchange.closed or self.session.ended
-        return end - self.last.at if self.last is not None else self.elapsed
+        return self.ended - self.last.at if self.last is not None else self.elapsed
 
     @cached_property
     def state(self) -> str:
@@ -271,10 +288,8 @@ class CallFacts:
         """The state of the task when the call ended, as far as any call shows; empty if unknown."""
         if self.task is None:
             return self.state
-        until = self.exchange.closed or self.session.ended
-        return next(
-            (_label(number) for at, number in reversed(self.task.states) if at <= until), self.state
-        )
+        known = reversed(self.task.states)
+        return next((_label(number) for at, number in known if at <= self.ended), self.state)
 
     @property
     def by_itself(self) -> bool:
@@ -328,7 +343,7 @@ class CallFacts:
         if frame is None:
             started = self.exchange.response_started
             return "only the head of the answer" if started else "nothing"
-        before = format_ns(max((self.exchange.closed or self.session.ended) - frame.at, 0))
+        before = format_ns(max(self.ended - frame.at, 0))
         return f"{name_frame(frame)} (#{self.exchange.id}.{frame.seq}), {before} before the end"
 
     def describe_end(self) -> str:
@@ -392,25 +407,11 @@ def format_ns(ns: int) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def are_equal(durations: Iterator[int] | Sequence[int]) -> bool:
+def are_equal(durations: Iterable[int]) -> bool:
     """Whether durations are equal as far as one timer measures them: within 3 %, or 150 ms."""
     found = sorted(durations)
     return found[-1] - found[0] <= max(found[-1] * 3 // 100, 150_000_000)
 
 
 def _label(state: int) -> str:
-    return TaskState(state).label if state else ""
-
-
-def _field(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    return next(
-        (value.decode("latin-1").strip() for each, value in headers if each.lower() == name), ""
-    )
-
-
-def _read_object(payload: bytes) -> dict[str, Any] | None:
-    try:
-        value = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return value if isinstance(value, dict) else None
+    return state_label(state) if state else ""

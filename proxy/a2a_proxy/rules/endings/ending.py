@@ -125,7 +125,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 CAUSES: dict[str, Cause] = {}
-"""By name, in the order in which they are tried: the first one that fits is the ending."""
+"""By name. They are tried in the order of their rules: the first one that fits is the ending."""
 
 
 def cause(

@@ -62,7 +62,7 @@ def _judge_call(session: SessionCalls, number: int, causes: list[Cause]) -> Endi
             rule=cause.rule,
             severity=severity,
             actor=ending.actor or cause.actor,
-            at=exchange.closed or session.ended,
+            at=call.ended,
             connection=exchange.connection,
             exchange=number,
             task_id=exchange.task_id,

@@ -1,11 +1,9 @@
 """Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
 3.3.2, 3.6, 7.4)."""
 
-from typing import Any
-
-import msgspec
-
 from a2a_proxy.model.values import Actor, Binding, Severity
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
 from a2a_proxy.rules.endings.call_facts import ACTIVE, SENDS, CallFacts
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
@@ -28,6 +26,7 @@ from a2a_proxy.rules.examples.objects import (
     status,
 )
 from a2a_proxy.rules.facts.credentials import find_credentials
+from a2a_proxy.rules.families.stream.words import STREAMS
 
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
@@ -56,11 +55,11 @@ def _is_refused(call: CallFacts) -> bool:
 
 def _declared(call: CallFacts) -> str:
     """Return what the card declares: `header X-Key (scheme key)`."""
-    known = call.session.card_of(call.exchange.agent)
-    if known is None:
+    declared = call.declarations
+    if declared is None:
         return ""
-    schemes = known[2].schemes
-    asked = {name for names in known[2].required for name in names} or set(schemes)
+    schemes = declared.schemes
+    asked = {name for names in declared.required for name in names} or set(schemes)
     places = {
         name: f"{each.place} {each.name}" if each.kind == "apiKey" else f"{each.kind} {each.name}"
         for name, each in schemes.items()
@@ -91,8 +90,7 @@ def no_credentials(call: CallFacts) -> Ending | None:
     """
     if not _is_refused(call):
         return None
-    known = call.session.card_of(call.exchange.agent)
-    declared = known[2] if known is not None else None
+    declared = call.declarations
     found = [
         each
         for each in find_credentials(call.headed, declared)
@@ -106,7 +104,7 @@ def no_credentials(call: CallFacts) -> Ending | None:
     wanted = _declared(call)
     has = f"the request has {', '.join(map(str, found))}" if found else "the request has none"
     summary = f"the card declares {wanted}, {has}" if wanted else f"refused, {has}"
-    place = ((known[0], known[1]),) if known is not None else ()
+    place = (call.card.place,) if call.card is not None else ()
     return Ending(
         summary=summary,
         next_step=f"send the credential as the card declares it: {wanted}"
@@ -138,8 +136,7 @@ def credentials_refused(call: CallFacts) -> Ending | None:
     if not _is_refused(call):
         return None
     exchange = call.exchange
-    known = call.session.card_of(exchange.agent)
-    found = find_credentials(call.headed, known[2] if known is not None else None)
+    found = find_credentials(call.headed, call.declarations)
     used = ", ".join(dict.fromkeys(map(str, found)))
     forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
     return Ending(
@@ -174,8 +171,9 @@ def version_refused(call: CallFacts) -> Ending | None:
     if "VERSION_NOT_SUPPORTED" not in exchange.error:
         return None
     sent = exchange.version_header or f"no A2A-Version (spoken: {exchange.dialect or 'unknown'})"
-    known = call.session.card_of(exchange.agent)
-    offered = sorted({each.version for each in known[2].interfaces}) if known is not None else []
+    declared = call.declarations
+    interfaces = declared.interfaces if declared is not None else ()
+    offered = sorted({each.version for each in interfaces})
     more = f"; the card offers {', '.join(filter(None, offered))}" if any(offered) else ""
     return Ending(
         summary=f"the agent refuses version {sent}{more}",
@@ -215,14 +213,14 @@ def wrong_container(call: CallFacts) -> Ending | None:
         return None
     if exchange.error and not exchange.error.startswith("HTTP 200"):
         return None
-    media = call.response_header(b"content-type").partition(";")[0].lower()
+    media = call.media_type
     body = call.error_body.strip()
     if not body or not call.by_itself:
         return None
     what, inside = _read_body(body)
     if not what:
         return None
-    due = "text/event-stream" if exchange.operation in _STREAMED else "application/json"
+    due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
     under = f"under `{media}`" if media else "without a content type"
     wanted = "without the framing of events" if media == due else f"`{due}` is due"
     return Ending(
@@ -231,9 +229,6 @@ def wrong_container(call: CallFacts) -> Ending | None:
         if due == "text/event-stream"
         else "send one JSON object with `Content-Type: application/json`",
     )
-
-
-_STREAMED = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 
 
 def _read_body(body: bytes) -> tuple[str, str]:
@@ -245,7 +240,7 @@ def _read_body(body: bytes) -> tuple[str, str]:
     lines = [line for line in body.splitlines() if line.strip()]
     if len(lines) > 1 and all(_is_object(line) for line in lines):
         return f"{len(lines)} lines of JSON (NDJSON)", ""
-    value = _decode(body)
+    value = decode_payload(body, JSON)
     if isinstance(value, dict):
         error = value.get("error")
         if isinstance(error, dict):
@@ -256,14 +251,7 @@ def _read_body(body: bytes) -> tuple[str, str]:
 
 
 def _is_object(line: bytes) -> bool:
-    return isinstance(_decode(line), dict)
-
-
-def _decode(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return isinstance(decode_payload(line, JSON), dict)
 
 
 @cause(

@@ -4,7 +4,7 @@ answer, answers of something between client and agent (RFC 9110 15, A2A 1.0 sect
 from a2a_proxy.model.values import FAULT_MARK, Actor, Binding, Severity
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
 from a2a_proxy.rules.endings.call_facts import CallFacts, format_ns
-from a2a_proxy.rules.endings.ending import Ending, cause
+from a2a_proxy.rules.endings.ending import HIGH, LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import CLEAN_SEND, Fields, fetch_card, rest, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send
 
@@ -267,7 +267,7 @@ def wrong_url(call: CallFacts) -> Ending | None:
     target = f"{exchange.method if exchange.method.isupper() else 'POST'} {path}"
     upstream = _host(call)
     probe = f"a2a-inspect card --probe http://{upstream}"
-    for number, seq, declared in call.session.cards():
+    for place, declared in call.session.cards.values():
         for each in declared.matching_interfaces(exchange.binding, exchange.dialect):
             if path == each.url_path or path.startswith(f"{each.url_path}/"):
                 return Ending(
@@ -277,7 +277,7 @@ def wrong_url(call: CallFacts) -> Ending | None:
                     "reaches it, with the prefix of the gateway",
                     command=probe,
                     actor=Actor.AGENT,
-                    evidence=((number, seq), call.place(call.last)),
+                    evidence=(place, call.place(call.last)),
                 )
     return Ending(
         summary=f"{target} answers {status}: nothing is served there",
@@ -310,12 +310,11 @@ def answered_between(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if not _is_judged(call) or exchange.ours or not exchange.status:
         return None
-    media = call.response_header(b"content-type").partition(";")[0].lower()
     status, server = (
         exchange.status,
         call.response_header(b"server") or call.response_header(b"via"),
     )
-    is_page = media == "text/html" and status not in _NOT_OF_GATEWAYS
+    is_page = call.media_type == "text/html" and status not in _NOT_OF_GATEWAYS
     is_status = status in _GATEWAY_STATUSES and b'"jsonrpc"' not in call.error_body
     is_status = is_status and b'"error"' not in call.error_body
     is_grpc = exchange.binding is Binding.GRPC and status != 200
@@ -335,5 +334,5 @@ def answered_between(call: CallFacts) -> Ending | None:
         next_step=step,
         remaining=("a gateway answered", "the agent's own web server did"),
         decides="whether the agent's log has the request",
-        confidence="high" if status in (502, 504) or is_page else "low",
+        confidence=HIGH if status in (502, 504) or is_page else LOW,
     )

@@ -14,7 +14,7 @@ from a2a_proxy.rules.endings.call_facts import (
     is_waiting,
     name_frame,
 )
-from a2a_proxy.rules.endings.ending import LOW, Ending, cause
+from a2a_proxy.rules.endings.ending import HIGH, LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     ClientLeaves,
@@ -25,8 +25,9 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, run_together
+from a2a_proxy.rules.families.stream.words import STREAMS
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 _END_GRACE = 2 * SECOND_NS
 """Time after which an end that another call has shown is missing on a stream."""
 _MIN_TIMEOUT = 1_500_000_000
@@ -51,7 +52,7 @@ _BEGIN = (snapshot(), status("WORKING"))
 def _has_left(call: CallFacts) -> bool:
     """Whether the client left a stream whose task was active, and had not cancelled the task."""
     exchange = call.exchange
-    if not (call.by_client and exchange.operation in _STREAMS and call.is_active):
+    if not (call.by_client and exchange.operation in STREAMS and call.is_active):
         return False
     return not _was_cancelled(call)
 
@@ -118,8 +119,8 @@ def _shown_end(call: CallFacts) -> tuple[Exchange, str, int] | None:
     the time."""
     if call.task is None:
         return None
-    until = call.exchange.closed or call.session.ended
-    at = next((at for at, number in call.task.states if _is_terminal(number) and at <= until), 0)
+    until = call.ended
+    at = next((at for at, number in call.task.states if number in TERMINAL and at <= until), 0)
     if not at:
         return None
     for each in call.other_calls:
@@ -131,10 +132,6 @@ def _shown_end(call: CallFacts) -> tuple[Exchange, str, int] | None:
 
 def _end_words(call: CallFacts) -> str:
     return "the client left" if call.by_client else "the recording ended"
-
-
-def _is_terminal(number: int) -> bool:
-    return number in (3, 4, 5, 7)
 
 
 @cause(
@@ -169,18 +166,17 @@ def end_not_sent(call: CallFacts) -> Ending | None:
     sent, and nothing told it that no more would come.
     """
     exchange = call.exchange
-    if exchange.operation not in _STREAMS or not call.is_active or exchange.error:
+    if exchange.operation not in STREAMS or not call.is_active or exchange.error:
         return None
     if exchange.how == "complete" or call.by_agent:
         return None
     shown = _shown_end(call)
-    until = exchange.closed or call.session.ended
-    if shown is None or until - shown[2] < _END_GRACE:
+    if shown is None or call.ended - shown[2] < _END_GRACE:
         return None
     other, state, at = shown
     return Ending(
         summary=f"the stream never showed the end: {other.operation} #{other.id} said {state} "
-        f"{format_ns(until - at)} before {_end_words(call)}",
+        f"{format_ns(call.ended - at)} before {_end_words(call)}",
         next_step="send the terminal state on every stream of the task, and close it; a client can "
         "call GetTask meanwhile",
         evidence=((other.id, -1), call.place(call.last)),
@@ -225,7 +221,7 @@ def idle_timeout(call: CallFacts) -> Ending | None:
     the client's side ends them, of the client. Raise that time-out, or let the agent send a comment
     or a status at shorter intervals. One stream alone proves nothing.
     """
-    if not (call.exchange.operation in _STREAMS and call.is_active) or call.exchange.error:
+    if not (call.exchange.operation in STREAMS and call.is_active) or call.exchange.error:
         return None
     similar = _similar_streams(call) if call.by_client or call.by_agent else []
     if len(similar) < 2 or (call.by_client and _was_cancelled(call)):
@@ -268,7 +264,7 @@ def stream_ended(call: CallFacts) -> Ending | None:
     for the cause in the agent (a crash, a restart, a limit) or in a proxy in front of it.
     """
     exchange = call.exchange
-    if exchange.operation not in _STREAMS or exchange.error or exchange.ours:
+    if exchange.operation not in STREAMS or exchange.error or exchange.ours:
         return None
     if not call.is_active or not (call.by_agent or exchange.how == "complete"):
         return None
@@ -402,7 +398,7 @@ def client_timeout(call: CallFacts) -> Ending | None:
         summary=f"{told} {what}: {'a' if sure else 'maybe a'} time-out of the client",
         next_step="give the client more time, use a stream, or send with returnImmediately and "
         "call GetTask later",
-        confidence="high" if sure else LOW,
+        confidence=HIGH if sure else LOW,
         remaining=()
         if sure
         else (f"the client has a time-out of {known} s", "its user or program ended the call"),
@@ -436,7 +432,7 @@ def agent_silent(call: CallFacts) -> Ending | None:
     if not (call.by_client or _is_unfinished(call)):
         return None
     if exchange.events:
-        is_stalled = exchange.operation in _STREAMS and call.is_active
+        is_stalled = exchange.operation in STREAMS and call.is_active
         is_silent = is_stalled and call.silence >= _MIN_STALL and not _was_cancelled(call)
     else:
         is_silent = call.silence >= _MIN_SILENCE and not exchange.waits

@@ -7,11 +7,12 @@ from a2a_proxy.model.values import Actor, Binding, EventKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.endings.call_facts import CLIENT_LEFT
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_silence
-from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, WITH_LIVE
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 

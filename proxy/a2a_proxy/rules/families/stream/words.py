@@ -12,8 +12,6 @@ STREAMS = SEND_STREAM + SUBSCRIBE_STREAM
 """Operations with a stream, without live streams, which have rules of their own (A2A-LIVE)."""
 WITH_LIVE = (*STREAMS, "SendLiveMessage", "ReconnectToTask")
 """Operations with a stream, including live streams."""
-CLIENT_LEFT = frozenset({"client cancel", "client gone"})
-"""How an exchange ends if the client has left."""
 
 
 def event_and_state(frame: Frame) -> str:
