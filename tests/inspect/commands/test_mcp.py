@@ -34,12 +34,12 @@ async def call(client: Client, tool: str, **arguments: object) -> tuple[bool, st
 
 
 async def test_an_assistant_finds_the_lost_event(tmp_path: Path) -> None:
-    """From the list of recordings to the rule, with eight tools that only read."""
+    """From the list of recordings to the rule, with nine tools that only read."""
     lossy = {"recording": LOSSY.name}
     async with connected(tmp_path) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == [
-            *("recordings", "ls", "show", "check"),
+            *("recordings", "ls", "show", "why", "check"),
             *("segments", "lanes", "diff", "rules"),
         ]
         assert all(
@@ -58,6 +58,7 @@ async def test_an_assistant_finds_the_lost_event(tmp_path: Path) -> None:
         for tool, arguments, words in (
             ("ls", lossy | {"filter": "gap"}, "SendStreamingMessage"),
             ("show", lossy | {"place": "8", "payloads": True}, "[generation 5]"),
+            ("why", lossy | {"place": "8"}, "nothing shows that it did not end well"),
             ("lanes", lossy | {"place": "8"}, "generation 4 missed, healed by #9 GetTask"),
             ("segments", lossy, "agent"),
             ("rules", {"rule": "GEN-001"}, "Generation gap"),

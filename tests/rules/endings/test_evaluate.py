@@ -64,6 +64,25 @@ def test_account_of_a_call() -> None:
     )
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_command_has_the_scheme_of_the_upstream(scheme: str) -> None:
+    script = rpc(
+        "SendMessage",
+        send(),
+        upstream=f"{scheme}://agent.example:8000",
+        unreachable="connection refused",
+    )
+    (ending,) = endings(script).values()
+    assert ending.command == f"a2a-inspect card --probe {scheme}://agent.example:8000"
+
+
+def test_stream_that_ends_after_its_head() -> None:
+    """No event was received, so it did not end in the middle of one."""
+    script = rpc_stream("SendStreamingMessage", send(), finish="cut")
+    (ending,) = endings(script).values()
+    assert "reset the connection before any event" in ending.summary
+
+
 def test_nested_json_in_place_of_events_is_no_container() -> None:
     """JSON that is nested deeper than it can be decoded: the call has another ending, or none."""
     script = rpc(

@@ -78,3 +78,34 @@ def test_gateway_pages_are_not_judged_as_a2a_errors(operation: str) -> None:
         else http("POST", "/message:send", again, **page)
     )
     assert of(done + refused, "A2A-ERR-007") == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "count"),
+    [
+        (400, {"error": "Invalid request body", "issues": []}, 1),
+        (500, {"error": "Internal Server Error"}, 1),
+        (500, {"detail": "Internal Server Error"}, 0),
+        (404, {"detail": "Not Found"}, 0),
+        (503, {"message": "no upstream"}, 0),
+        (400, "Bad Request", 0),
+    ],
+)
+def test_rest_errors_are_objects(status: int, body: Any, count: int) -> None:
+    """JSON that is no error of REST is judged, but not the answers of gateways."""
+    call = rest("POST", "/message:send", send(), body, status=status, media="application/json")
+    assert of(call, "A2A-ERR-005") == count
+
+
+def test_problem_json_has_no_object_error() -> None:
+    """It is reported as such."""
+    call = rest(
+        "POST",
+        "/message:send",
+        send(),
+        {"title": "wrong", "status": 400},
+        status=400,
+        media="application/problem+json",
+    )
+    assert of(call, "A2A-ERR-005") == 0
+    assert of(call, "A2A-ERR-009") == 1

@@ -164,6 +164,17 @@ def test_an_invalid_json_event_is_reported_once(data: str) -> None:
         ("RPC-002", get(task()), ["error"]),
         ("RPC-002", stream(snapshot(), event(json_text(status("COMPLETED", second=1)))), []),
         ("RPC-002", get({"detail": "no key"}, status=401), []),
+        ("RPC-002", get({"message": "upstream"}, status=503), []),
+        (
+            "RPC-002",
+            get({"error": "Invalid request body", "issues": []}, status=400),
+            ["error"],
+        ),
+        (
+            "RPC-002",
+            get({"error": "Internal Server Error"}, status=500),
+            ["error"],
+        ),
         (
             "RPC-002",
             get({"jsonrpc": "1.0", "id": 1, "error": rpc_error(-32603)}, status=500),

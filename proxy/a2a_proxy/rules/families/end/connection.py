@@ -122,6 +122,12 @@ def wrong_protocol(call: CallFacts) -> Ending | None:
     return None
 
 
+def _probe_command(call: CallFacts, where: str) -> str:
+    upstream = call.connection.upstream if call.connection is not None else ""
+    scheme = "https" if upstream.startswith("https://") else "http"
+    return f"a2a-inspect card --probe {scheme}://{where}"
+
+
 def _host(call: CallFacts) -> str:
     """Return the address of the upstream."""
     upstream = call.connection.upstream if call.connection is not None else call.exchange.agent
@@ -189,7 +195,7 @@ def no_connection(call: CallFacts) -> Ending | None:
     return Ending(
         summary=f"no connection to {where}: {reason}",
         next_step=step,
-        command=f"a2a-inspect card --probe http://{where}",
+        command=_probe_command(call, where),
     )
 
 
@@ -223,7 +229,9 @@ def no_answer(call: CallFacts) -> Ending | None:
         "exited": "the agent's process ended",
         "closed": "the agent's side closed the connection",
     }[how]
-    what = "in the middle of the answer" if exchange.response_started else "without an answer"
+    what = "without an answer"
+    if exchange.response_started:
+        what = "before any event" if exchange.streaming else "in the middle of the answer"
     return Ending(
         summary=f"{did} {what}, after {format_ns(call.elapsed)}",
         next_step="look into the agent's log at that time; if the request is not there, into that "
@@ -265,8 +273,7 @@ def wrong_url(call: CallFacts) -> Ending | None:
         return None
     path, status = exchange.target.partition("?")[0], exchange.status
     target = f"{exchange.method if exchange.method.isupper() else 'POST'} {path}"
-    upstream = _host(call)
-    probe = f"a2a-inspect card --probe http://{upstream}"
+    probe = _probe_command(call, _host(call))
     for place, declared in call.session.cards.values():
         for each in declared.matching_interfaces(exchange.binding, exchange.dialect):
             if path == each.url_path or path.startswith(f"{each.url_path}/"):

@@ -20,6 +20,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_BY_REASON, ERROR_DOMAIN
+from a2a_proxy.rules.families.http.media import is_refused_by_agent
 
 _TASK_PARAMS = {"id": "t9"}
 _NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
@@ -145,14 +146,22 @@ def _short_json(value: object) -> str:
 )
 def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST error has an `error.code` that differs from the HTTP status, an
-    `error.status` that is not the name of a gRPC status, or details without a string `@type`.
+    `error.status` that is not the name of a gRPC status, or details without a string `@type`; or it
+    is JSON without an object `error`, and not problem+json (A2A-ERR-009). The latter is not judged
+    for HTTP statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504),
+    and for other 5xx without a member `error`.
 
     Libraries for this format read the code, select the type of a detail by `@type`, and drop
     details without it. The agent must send the HTTP status as `code`, the name of a gRPC status as
     `status`, and an `@type` in each detail.
     """
-    body = context.failure.body
-    if not isinstance(body, dict) or body is context.value or context.exchange.status < 400:
+    body, exchange = context.failure.body, context.exchange
+    if not isinstance(body, dict) or exchange.status < 400:
+        return
+    if body is context.value:
+        if not _is_problem(context) and is_refused_by_agent(context):
+            told = f"the JSON of the HTTP {exchange.status} error has no object `error`"
+            yield RuleFinding(summary=told, path="error", value=_short_json(body))
         return
     code, status, details = body.get("code"), body.get("status"), body.get("details")
     if "code" in body and code != context.exchange.status:
@@ -198,14 +207,15 @@ def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
     A 1.0 client reads `error.details`, which this format does not have, and treats every such error
     as unknown. The agent must send google.rpc.Status as `application/json`.
     """
-    if (
-        context.exchange.status >= 400
-        and strip_parameters(context.response_header("content-type")) == "application/problem+json"
-    ):
+    if context.exchange.status >= 400 and _is_problem(context):
         yield RuleFinding(
             summary=f"the HTTP {context.exchange.status} error is sent as application/problem+json",
             value=context.response_header("content-type"),
         )
+
+
+def _is_problem(context: RuleContext) -> bool:
+    return strip_parameters(context.response_header("content-type")) == "application/problem+json"
 
 
 _LEAK_PATTERNS = re.compile(

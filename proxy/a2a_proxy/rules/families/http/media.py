@@ -51,6 +51,20 @@ def format_media_type(kind: str) -> str:
     return f"`{kind[:80]}`" if kind else "missing"
 
 
+def is_refused_by_agent(context: RuleContext) -> bool:
+    """Whether a JSON object with an HTTP error answers what is certainly an A2A call, and it is not
+    an answer that servers in front of an agent give by themselves: certain statuses, and 5xx
+    without a member `error`."""
+    exchange, value = context.exchange, context.value
+    return (
+        isinstance(value, dict)
+        and exchange.status >= 400
+        and exchange.status not in _GATEWAY_STATUSES
+        and (exchange.status < 500 or "error" in value)
+        and is_certain_call(exchange, context.session.facts.get_card(context.record.agent))
+    )
+
+
 def _check_foreign_answer(context: RuleContext, expected: str) -> Iterator[RuleFinding]:
     """Report an answer to a certain A2A call that is not JSON and not declared as JSON, for example
     an HTML page."""

@@ -20,6 +20,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
 from a2a_proxy.rules.facts.json_text import find_bad_member, is_utf8
+from a2a_proxy.rules.families.http.media import is_refused_by_agent
 from a2a_proxy.rules.families.rpc.reading import (
     find_json_error,
     is_from_client,
@@ -56,14 +57,18 @@ the recorder."""
 )
 def version(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its
-    value is not the string "2.0".
+    value is not the string "2.0". Not judged are HTTP statuses with which gateways answer (401,
+    403, 404, 405, 407, 413, 429, 502, 503, 504), and other 5xx without a member `error`.
 
     Libraries use this member to distinguish JSON-RPC 2.0 from 1.0. They reject a message without it
     or parse it by other rules. The sender (the client for a request, the agent for a response) must
     add `"jsonrpc": "2.0"`.
     """
     value = read_envelope(context)
-    if not value or value.get("jsonrpc") == "2.0":
+    if not value:
+        yield from _check_refusal(context)
+        return
+    if value.get("jsonrpc") == "2.0":
         return
     if is_from_client(context) and not value.keys() & _REQUEST_MEMBERS:
         return  # no member of a call is present: the first thing missing is `method`
@@ -75,6 +80,25 @@ def version(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         told = f'no member `jsonrpc` in the {side}; it must be the string "2.0"'
         yield RuleFinding(summary=told, path="jsonrpc")
+
+
+def _check_refusal(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report an HTTP error whose JSON is no JSON-RPC response, in answer to a request with an
+    id."""
+    if (
+        context.frame.kind is FrameKind.ERROR
+        and context.request is not None
+        and context.request.rpc_id
+        and is_refused_by_agent(context)
+        and "jsonrpc" not in context.value
+    ):
+        status = context.exchange.status
+        yield RuleFinding(
+            summary=f"the JSON of the HTTP {status} error is no JSON-RPC response: clients cannot "
+            "read its error",
+            path="jsonrpc",
+            value=short_json(context.value),
+        )
 
 
 @rule(
