@@ -19,6 +19,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.recorder_options import RecorderOptions
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderDone, RecorderReady, Status
@@ -61,7 +62,7 @@ class Bench:
             command=command,
             listens=("127.0.0.1:9000",),
             upstreams=("agent:8000",),
-            card_keys=card_keys,
+            options=RecorderOptions(card_keys=card_keys),
         )
         self.folder: JournalFolder = file_layout.create_journal(self.session)
         self.heard: list[Status] = []

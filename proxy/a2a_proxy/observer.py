@@ -12,6 +12,7 @@ from collections import Counter
 import msgspec
 
 from a2a_proxy.cards.verify import CardVerifier
+from a2a_proxy.model.option import LiveMode
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import (
     OPAQUE_COUNTERS,
@@ -24,7 +25,6 @@ from a2a_proxy.model.values import (
     Finding,
     Frame,
     FrameKind,
-    LiveMode,
     Observation,
     Severity,
     Task,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.faults import make_fault_plan, report_missed_faults
 from a2a_proxy.model.errors import UserError
@@ -22,7 +23,7 @@ def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[s
     plan = make_fault_plan(faults)
     assert plan is not None
     plan.open_call("SubscribeToTask", Binding.REST)
-    console = make_console("text", quiet=False, verbose=False)
+    console = make_console(ProxyArguments())
     report_missed_faults(plan, console)
     console.close()
     output = capfd.readouterr()

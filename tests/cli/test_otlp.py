@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
-from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.console import StartInfo, make_console
+from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.otlp import OtlpRunFollower, otlp_settings, summarize_export
 from a2a_proxy.follower.checkpoint import CheckpointFile
@@ -103,7 +105,7 @@ def test_invalid_options_are_refused_before_the_start() -> None:
     )
     for changes, message in cases:
         with pytest.raises(UserError, match=message):
-            proxy_config(msgspec.structs.replace(plain, **changes))
+            proxy_config(dataclasses.replace(plain, **changes))
 
 
 def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -> None:
@@ -219,13 +221,13 @@ def test_unsent_skips_recordings_that_a_proxy_still_exports(
 
 def test_the_banner_names_the_backend(capfd: pytest.CaptureFixture[str]) -> None:
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
-    console = make_console("text", quiet=False)
+    console = make_console(ProxyArguments())
     for otlp, words in ((settings, ["spans to 127.0.0.1:1"]), (None, [])):
-        followers = Followers(run_followers((), otlp, None, console), console)
+        followers = Followers(run_followers(FollowerOptions(otlp=otlp), console), console)
         console.show_start(StartInfo("1", [], "r.db", (), spans_to=followers.span_backend))
         console.close()
         assert [line for line in capfd.readouterr().err.splitlines() if "spans" in line] == words
-        console = make_console("text", quiet=False)
+        console = make_console(ProxyArguments())
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
@@ -262,10 +264,12 @@ def test_otel_sdk_disabled_turns_the_export_off(
 ) -> None:
     """As all programs with OpenTelemetry do; traffic is relayed all the same."""
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
-    console = make_console("text", quiet=False)
-    assert [type(each) for each in run_followers((), settings, None, console)] == [OtlpRunFollower]
+    console = make_console(ProxyArguments())
+    assert [type(each) for each in run_followers(FollowerOptions(otlp=settings), console)] == [
+        OtlpRunFollower
+    ]
     monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
-    assert run_followers((), settings, None, console) == []
+    assert run_followers(FollowerOptions(otlp=settings), console) == []
     console.close()
     assert capfd.readouterr().err.splitlines() == [
         "a2a-proxy: warning: OTEL_SDK_DISABLED is true: nothing is exported",

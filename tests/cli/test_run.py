@@ -19,7 +19,8 @@ import pytest
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.widgets.summary import completeness_words
 from a2a_proxy.cli import run as run_module
-from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
 from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recorder.status import RecorderDone, Status

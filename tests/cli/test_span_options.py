@@ -6,7 +6,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from a2a_proxy.cli.span_options import add_span_options, parse_span_options, span_option_words
+from a2a_proxy.cli.arguments import SpanArguments
+from a2a_proxy.cli.options import add_options
+from a2a_proxy.cli.span_options import parse_span_options, span_option_words
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.telemetry.span_options import SpanOptions
 
@@ -35,7 +37,7 @@ def test_printed_options_parse_to_the_same_span_options() -> None:
 
     @click.command()
     @click.option("--span-kind", type=click.Choice(["internal", "server"]))
-    @add_span_options("--")
+    @add_options(SpanArguments)
     def offline(span_kind: str, content: bool, compat: tuple[str, ...], segment: str) -> None:
         again = parse_span_options(span_kind, content=content, compat=compat, segment=segment)  # type: ignore[arg-type]
         click.echo(str(again == made))

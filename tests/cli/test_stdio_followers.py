@@ -12,6 +12,7 @@ import pytest
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.cli import stdio_followers
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.stdio import stdio_config
@@ -54,7 +55,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
 
 
 def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:
-    return FollowersJob(str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), (), None, None)
+    return FollowersJob(
+        str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), FollowerOptions()
+    )
 
 
 def test_followers_start_with_the_recording_and_end_after_it(
@@ -103,18 +106,14 @@ def test_followers_do_not_wait_for_a_dead_recorder(
 
 
 def test_follower_options_are_checked_before_the_agent_starts() -> None:
-    plain = {
-        "command": ("agent",),
-        "record": None,
-        "keep_secrets": False,
-        "journal_max": "4GiB",
-        "fail_on": "never",
-    }
-    assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
+    def followers(**given: Any) -> FollowerOptions:
+        return stdio_config(("agent",), ProxyArguments(**given)).followers
+
+    assert followers() == FollowerOptions()
     with pytest.raises(UserError, match="is not an OTLP endpoint"):
-        stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
+        followers(otlp="ftp://x")
     with pytest.raises(UserError, match="has no effect without --archive"):
-        stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]
+        followers(archive_id="x")
 
 
 # its processes have the lowest priority there is: beside busy ones they take a minute

@@ -13,7 +13,8 @@ import pytest
 import trustme
 
 from a2a_proxy.cli import authority
-from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import ProxyConfig, proxy_config
 from a2a_proxy.cli.tls import ClientTlsOptions, make_client_tls
 from a2a_proxy.installation import install_hint
 from a2a_proxy.model.errors import UserError

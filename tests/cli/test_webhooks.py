@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.webhooks import describe_live_webhooks, describe_webhooks
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.relay.edits.edit import PushConfig

@@ -64,9 +64,9 @@ def test_options_are_taken_over(tmp_path: Path) -> None:
     options = [
         "--record",
         tmp_path / "a b.db",
-        "--keep-secrets",
         "--journal-max",
         "1G",
+        "--keep-secrets",
         "--fail-on",
         "error",
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.card_signature import CardForm, SignatureVerdict
-from a2a_proxy.recorder.process import load_verifier
+from a2a_proxy.recorder.resume import load_verifier
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
 from a2a_proxy.rules.examples.conversation import fetch_card

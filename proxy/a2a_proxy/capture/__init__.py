@@ -17,4 +17,5 @@ Common:
 - `loss`: accounting of records that could not be written
 - `record_format`: the format of records and file headers
 - `file_layout`: paths of state directory, journals, recordings and key
+- `recorder_options`: options of the command line that reach the recorder
 """

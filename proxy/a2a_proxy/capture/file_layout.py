@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_state_dir
 
+from a2a_proxy.capture.recorder_options import RecorderOptions
 from a2a_proxy.model import name_json
-from a2a_proxy.model.values import LiveMode
 from a2a_proxy.private_files import make_private_folder, open_private
 
 STATE_VARIABLE = "A2A_PROXY_STATE"
@@ -145,7 +145,7 @@ def _create_whole(path: Path, data: bytes) -> None:
 
 
 class SessionFile(msgspec.Struct, frozen=True):
-    """`session.json` of a journal: the facts needed to finish it."""
+    """`session.json` of a journal: the facts needed to finish it, and the recorder's options."""
 
     recording: str
     """Path of the session's recording."""
@@ -162,19 +162,9 @@ class SessionFile(msgspec.Struct, frozen=True):
     """Parallel to `listens`."""
     names: tuple[str, ...] = ()
     """Names that the user gave to the agents, parallel to `listens`; empty if there are none."""
-    redact: tuple[str, ...] = ()
-    """Parts of the traffic that are not recorded, as words of a policy (`redaction.policy`); empty:
-    credentials only."""
-    live: LiveMode = "auto"
-    """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the
-    bytes."""
-    faults: tuple[str, ...] = ()
-    """Faults that the proxy makes on purpose, as the user wrote them."""
+    options: RecorderOptions = RecorderOptions()
     reports_receivers: bool = False
     """Whether a line names each webhook whose notifications do not pass the proxy."""
-    card_keys: str = ""
-    """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys
-    are not stored."""
 
 
 class JournalFolder:

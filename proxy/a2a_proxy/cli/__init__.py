@@ -25,8 +25,8 @@ Configuration and followers:
 - `card_keys`: `--card-keys`
 - `webhooks`: `--webhooks`
 - `faults`: `--fault`
-- `follower_options`: options of everything that follows a run
-- `follower_config`: the config of it
+- `recorder_config`: the options that reach the recorder, and `session.json`
+- `follower_config`: the config of everything that follows a run
 - `followers`: the followers of one run
 - `archive`: `--archive`
 - `hooks`: `--hook`
@@ -35,6 +35,8 @@ Configuration and followers:
 - `followed_run`: the interface common to all followers
 - `redaction_options`: `--redact`, `--redact-policy` and `--keep-secrets`
 - `span_options`: options of the content of spans
+- `arguments`: the options of the proxy, each declared once
+- `options`: options of commands from such declarations
 - `fail_on`: `--fail-on`
 - `match_options`: `--match-on`, `--ignore` and `--normalize`
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.recorder_options import RecorderOptions
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.authority import require_cryptography
-from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import option_errors
 from a2a_proxy.cli.faults import make_fault_plan
-from a2a_proxy.cli.follower_config import (
-    FollowerArguments,
-    FollowerOptions,
-    parse_follower_options,
-)
-from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.cli.follower_config import FollowerOptions, parse_follower_options
+from a2a_proxy.cli.recorder_config import recorder_options
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.errors import UserError
-from a2a_proxy.model.values import LiveMode
 from a2a_proxy.present.text import shorten_id
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
@@ -38,90 +32,34 @@ _MAX_NAME = 100
 _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
-class ProxyConfig(msgspec.Struct, frozen=True):
-    """The config of one run of the proxy."""
+class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The config of one run of the proxy: the options, and what they were checked and parsed to."""
 
+    options: ProxyArguments
+    recorder: RecorderOptions
+    key_file_note: str
+    """What the user should know about the file of `--card-keys`."""
     routes: tuple[Route, ...]
     """The pairs of `--listen` and `--upstream`."""
-    record: Path | None
-    """The recording, or None for a new file in the state directory."""
-    redact: tuple[str, ...]
-    """Data to redact, as words of a policy."""
-    log_format: str
-    quiet: bool
-    verbose: bool
-    """Whether the console prints findings of severity INFO too."""
+    forwards: tuple[Listen, ...]
+    """Addresses of forward proxies."""
     editing: EditPolicy
     limits: JournalLimits
     """Limits of the journal."""
-    fail_on: str
-    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or
-    `never`."""
-    live: LiveMode
     followers: FollowerOptions
     metrics: Listen | None
     """Address on which Prometheus metrics are served."""
     client_tls: ClientTlsOptions | None
     """TLS toward clients; None if listeners take plain text only."""
-    forwards: tuple[Listen, ...]
-    """Addresses of forward proxies."""
     interception: InterceptPolicy | None
     """TLS that forward proxies open; None if they open none."""
     upstream_proxy: UpstreamProxy | None
     """Another proxy through which upstreams are dialled."""
-    card_keys: Path | None
-    """File of the keys that verify signatures of agent cards."""
-    card_keys_note: str
-    """What the user should know about that file."""
     webhooks: Listen | None
     """Address on which agents deliver push notifications."""
-    restore: bool
-    """Whether push configurations are set back to the clients' webhooks at the end."""
     webhook_url: str
     """The URL of that address for agents; empty for the address by which the proxy reaches an
     agent."""
-
-
-class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
-    """The options of `a2a-proxy` as given; the members have the names of the options."""
-
-    listen: tuple[str, ...]
-    upstream: tuple[str, ...]
-    upstream_grpc: tuple[str, ...] = ()
-    name: tuple[str, ...] = ()
-    forward: tuple[str, ...] = ()
-    intercept: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
-    record: Path | None = None
-    keep_secrets: bool = False
-    log_format: str = "text"
-    quiet: bool = False
-    verbose: bool = False
-    redact: tuple[str, ...] = ()
-    redact_policy: Path | None = None
-    rewrite_card: RewriteMode = "auto"
-    learn_ports: str | None = None
-    keep_host: bool = False
-    propagate: bool = False
-    upstream_ca: Path | None = None
-    upstream_insecure: bool = False
-    upstream_proxy: str | None = None
-    upstream_cert: Path | None = None
-    upstream_key: Path | None = None
-    tls: bool = False
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    client_ca: Path | None = None
-    journal_max: str = "4GiB"
-    journal_segment: str = "64MiB"
-    fail_on: str = "never"
-    live: LiveMode = "auto"
-    metrics: str | None = None
-    card_keys: Path | None = None
-    fault: tuple[str, ...] = ()
-    webhooks: str | None = None
-    webhook_url: str | None = None
-    restore: bool = False
 
 
 def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
@@ -148,9 +86,6 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     if webhooks is not None:
         listeners.append(("--webhooks", str(arguments.webhooks), webhooks))
     _check_ports(listeners)
-    words = policy_words(
-        arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets
-    )
     ports = (
         PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
     )
@@ -162,27 +97,29 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         from a2a_proxy.cli.metrics import metrics_listen
 
         metrics = metrics_listen(arguments.metrics)
+    faults = make_fault_plan(arguments.faults)
+    recorder, note = recorder_options(
+        arguments,
+        faults=() if faults is None else tuple(each.text for each in faults.faults),
+    )
     return ProxyConfig(
-        routes,
-        arguments.record,
-        words,
-        arguments.log_format,
-        arguments.quiet,
-        arguments.verbose or arguments.fail_on == "info",
+        options=arguments,
+        recorder=recorder,
+        key_file_note=note,
+        routes=routes,
+        forwards=forwards,
         editing=EditPolicy(
             arguments.rewrite_card,
             arguments.keep_host,
             trust,
             arguments.propagate,
             ports,
-            make_fault_plan(arguments.fault),
+            faults,
         ),
         limits=JournalLimits(
             segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
             max_bytes=parse_size("--journal-max", arguments.journal_max),
         ),
-        fail_on=arguments.fail_on,
-        live=arguments.live,
         followers=parse_follower_options(arguments),
         metrics=metrics,
         client_tls=parse_client_tls(
@@ -191,16 +128,10 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             key=arguments.tls_key,
             client_ca=arguments.client_ca,
         ),
-        forwards=forwards,
         interception=_parse_interception(arguments),
         upstream_proxy=upstream_proxy,
-        card_keys=arguments.card_keys,
         webhooks=webhooks,
-        restore=arguments.restore,
         webhook_url=_parse_webhook_url(arguments, routes, upstream_proxy),
-        card_keys_note=""
-        if arguments.card_keys is None
-        else load_card_verifier(arguments.card_keys)[1],
     )
 
 

@@ -11,6 +11,7 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.installation import inspect_command
 from a2a_proxy.model.values import MissedReason, Severity
@@ -475,12 +476,11 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
     }
 
 
-def make_console(
-    log_format: str, *, quiet: bool, verbose: bool = False, out: TextIO | None = None
-) -> Console:
-    """Return the console of the chosen log format, which prints calls to `out` (default: stdout);
-    `verbose`: as text, print information too."""
+def make_console(options: ProxyArguments, out: TextIO | None = None) -> Console:
+    """Return the console of the chosen log format, which prints calls to `out` (default: stdout).
+    It prints findings of severity INFO if they make the run fail."""
     out = out or sys.stdout  # noqa: TID251 - for its printer
-    if log_format == "json":
-        return JsonConsole(out, quiet=quiet)
-    return TextConsole(out, sys.stderr, quiet=quiet, verbose=verbose)  # noqa: TID251 - for its printer
+    if options.log_format == "json":
+        return JsonConsole(out, quiet=options.quiet)
+    verbose = options.verbose or options.fail_on == "info"
+    return TextConsole(out, sys.stderr, quiet=options.quiet, verbose=verbose)  # noqa: TID251 - for its printer

@@ -3,7 +3,8 @@ them."""
 
 from pathlib import Path
 
-from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.relay.run import run_loop
 

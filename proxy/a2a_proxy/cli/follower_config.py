@@ -1,18 +1,14 @@
-"""The config of everything that follows a run, from the options of `follower_options`."""
+"""The config of everything that follows a run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from a2a_proxy.cli.archive import ArchiveConfig, archive_config
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.model.errors import UserError
-
-if TYPE_CHECKING:
-    from a2a_proxy.cli.archive import ArchiveConfig
-    from a2a_proxy.telemetry.settings import OtlpSettings
-    from a2a_proxy.telemetry.span_options import Compat, SpanKind
+from a2a_proxy.telemetry.settings import OtlpSettings
 
 
 class FollowerOptions(msgspec.Struct, frozen=True):
@@ -25,23 +21,7 @@ class FollowerOptions(msgspec.Struct, frozen=True):
     archive: ArchiveConfig | None = None
 
 
-class FollowerArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The follower options as given; the members have the names of the options."""
-
-    hook: tuple[str, ...] = ()
-    otlp: str | None = None
-    otlp_protocol: str | None = None
-    otlp_kind: SpanKind = "internal"
-    otlp_frames: bool = False
-    otlp_content: bool = False
-    otlp_compat: tuple[Compat, ...] = ()
-    otlp_segment: str = ""
-    archive: str = ""
-    archive_every: float = 300.0
-    archive_id: str = ""
-
-
-def parse_follower_options(arguments: FollowerArguments) -> FollowerOptions:
+def parse_follower_options(arguments: ProxyArguments) -> FollowerOptions:
     """Return the followers that the options request.
 
     Raises:
@@ -55,13 +35,11 @@ def parse_follower_options(arguments: FollowerArguments) -> FollowerOptions:
     archive = None
     otlp = _parse_otlp_options(arguments)
     if arguments.archive or arguments.archive_id:
-        from a2a_proxy.cli.archive import archive_config
-
         archive = archive_config(arguments.archive, arguments.archive_every, arguments.archive_id)
     return FollowerOptions(arguments.hook, otlp, archive)
 
 
-def _parse_otlp_options(arguments: FollowerArguments) -> OtlpSettings | None:
+def _parse_otlp_options(arguments: ProxyArguments) -> OtlpSettings | None:
     if arguments.otlp is not None:
         from a2a_proxy.cli.otlp import otlp_settings
 

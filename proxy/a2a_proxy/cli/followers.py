@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from a2a_proxy.cli.archive import ArchiveConfig, ArchiveRunFollower
+from a2a_proxy.cli.archive import ArchiveRunFollower
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.followed_run import FollowedSession, RunFollower
+from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.hooks import HookRunFollower
 from a2a_proxy.cli.otlp import OtlpRunFollower
 from a2a_proxy.protocol.text import make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.supervisor import FollowerSupervisor
-    from a2a_proxy.telemetry.settings import OtlpSettings
 
 PATIENCE_SECONDS = 10.0
 """Seconds that followers get to catch up after everything is recorded."""
@@ -27,14 +27,12 @@ _QUIET_SECONDS = 0.5
 _POLL_SECONDS = 0.05
 
 
-def run_followers(
-    hooks: Sequence[str], otlp: OtlpSettings | None, archive: ArchiveConfig | None, console: Console
-) -> list[RunFollower]:
+def run_followers(options: FollowerOptions, console: Console) -> list[RunFollower]:
     """Return the requested followers, without the export if the environment disables it, which is
     shown as a warning.
     """
-    found: list[RunFollower] = [HookRunFollower(name) for name in hooks]
-    if otlp is not None:
+    found: list[RunFollower] = [HookRunFollower(name) for name in options.hooks]
+    if options.otlp is not None:
         from a2a_proxy.telemetry.target import sdk_disabled
 
         if sdk_disabled(os.environ):
@@ -42,8 +40,9 @@ def run_followers(
                 "OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp"
             )
         else:
-            found.append(OtlpRunFollower(otlp))
-    found += [ArchiveRunFollower(archive)] if archive is not None else []
+            found.append(OtlpRunFollower(options.otlp))
+    if options.archive is not None:
+        found.append(ArchiveRunFollower(options.archive))
     return found
 
 

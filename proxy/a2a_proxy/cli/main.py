@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from a2a_proxy import __version__
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import print_error
-from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import FILE, SectionedGroup
-from a2a_proxy.cli.redaction_options import add_redaction_options
+from a2a_proxy.cli.options import add_options, given_options, option_sections, option_words
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
 from a2a_proxy.model.errors import EXIT_USAGE, UserError
 from a2a_proxy.system_errors import hint_for
@@ -44,103 +43,6 @@ _TOPICS = {
     "wrap-card": "stdio",
 }
 """Pages of the manual that the help of commands names."""
-_HELP_SECTIONS = (
-    (
-        "Relay",
-        (
-            *(
-                "listen",
-                "upstream",
-                "upstream_grpc",
-                "name",
-                "rewrite_card",
-                "learn_ports",
-                "keep_host",
-            ),
-            *("webhooks", "webhook_url", "restore", "fault"),
-            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
-        ),
-    ),
-    ("Forward proxy", ("forward", "intercept", "passed")),
-    ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
-    (
-        "Recording",
-        ("record", "journal_max", "redact", "redact_policy", "keep_secrets", "card_keys"),
-    ),
-    ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
-    ("Metrics and hooks", ("metrics", "hook")),
-    (
-        "Traces (OpenTelemetry)",
-        (
-            "otlp",
-            "otlp_protocol",
-            "otlp_kind",
-            "otlp_frames",
-            "otlp_content",
-            "otlp_compat",
-            "otlp_segment",
-        ),
-    ),
-    ("Archive of many machines", ("archive", "archive_every", "archive_id")),
-)
-
-log_format = click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the output lines.",
-)
-
-record = click.option(
-    "--record",
-    type=FILE,
-    metavar="FILE",
-    envvar="A2A_PROXY_RECORD",
-    help="File of the recording.",
-)
-keep_secrets = click.option(
-    "--keep-secrets",
-    is_flag=True,
-    envvar="A2A_PROXY_KEEP_SECRETS",
-    help="Record credentials unredacted.",
-)
-journal_max = click.option(
-    "--journal-max",
-    default="4GiB",
-    show_default=True,
-    metavar="SIZE",
-    envvar="A2A_PROXY_JOURNAL_MAX",
-    help="Traffic not yet recorded takes at most this much disk.",
-)
-live = click.option(
-    "--live",
-    type=click.Choice(["auto", "bidi", "1975", "2153"]),
-    default="auto",
-    show_default=True,
-    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
-)
-card_keys = click.option(
-    "--card-keys",
-    type=FILE,
-    metavar="FILE",
-    envvar="A2A_PROXY_CARD_KEYS",
-    help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
-)
-fault_option = click.option(
-    "--fault",
-    multiple=True,
-    metavar="TEXT",
-    help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage '
-    'call 1", "fail 503 at SendMessage".',
-)
-upstream_ca = click.option(
-    "--upstream-ca",
-    type=FILE,
-    metavar="FILE",
-    help="Also trust these CA certificates (PEM).",
-)
-
 _AGENT_OPTIONS = (
     click.option(
         "--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent."
@@ -178,9 +80,11 @@ _AGENT_OPTIONS = (
         metavar="SECONDS",
         help="Silence after which a call ends.",
     ),
-    upstream_ca,
-    click.option(
-        "--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate."
+    add_options(
+        ProxyArguments,
+        names=("upstream_ca", "upstream_insecure"),
+        helps={"upstream_insecure": "Do not verify the agent's certificate."},
+        environment=False,
     ),
 )
 
@@ -192,21 +96,9 @@ def add_agent_options(command: _Command) -> _Command:
     return command
 
 
-def fail_on(help_text: str) -> Callable[[_Command], _Command]:
-    """Return the option `--fail-on` with this help."""
-    return click.option(
-        "--fail-on",
-        type=click.Choice(["error", "warning", "info", "never"]),
-        default="never",
-        show_default=True,
-        envvar="A2A_PROXY_FAIL_ON",
-        help=help_text,
-    )
-
-
 @click.group(
     cls=SectionedGroup,
-    option_parts=_HELP_SECTIONS,
+    option_parts=option_sections(ProxyArguments),
     topics=_TOPICS,
     invoke_without_command=True,
     help=_HELP,
@@ -217,179 +109,14 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
         "max_content_width": 100,
     },
 )
-@click.option(
-    "--listen",
-    "-l",
-    multiple=True,
-    metavar="[HOST]:PORT",
-    help="Address for clients; `:9000` is loopback.",
-)
-@click.option(
-    "--upstream",
-    "-u",
-    multiple=True,
-    metavar="HOST[:PORT]|URL",
-    help="Address of the agent; one for each --listen.",
-)
-@click.option(
-    "--upstream-grpc",
-    multiple=True,
-    metavar="HOST:PORT",
-    help="Address of the agent for HTTP/2, if it has two ports.",
-)
-@click.option(
-    "--name",
-    multiple=True,
-    metavar="NAME",
-    help="Name of the agent in traces and lists; one for each --listen. The default is the name in "
-    "its card.",
-)
-@click.option(
-    "--forward",
-    multiple=True,
-    metavar="[HOST]:PORT",
-    help="Address of a forward proxy: clients name the agent, with "
-    "HTTP_PROXY=http://localhost:PORT.",
-)
-@click.option(
-    "--intercept",
-    multiple=True,
-    metavar="PATTERN",
-    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, HOST:PORT, "
-    "private, * (extra: tls).",
-)
-@click.option(
-    "--pass",
-    "passed",
-    multiple=True,
-    metavar="PATTERN",
-    envvar="A2A_PROXY_PASS",
-    help="Leave TLS to these hosts unread, in spite of --intercept.",
-)
-@click.option(
-    "--rewrite-card",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Rewrite URLs in agent cards to the proxy: URLs of this agent in unsigned cards, all "
-    "URLs, or none.",
-)
-@click.option(
-    "--learn-ports",
-    metavar="PORTS",
-    help="Further ports of the agent's host that its card may open if --listen is not loopback: "
-    "8001,9000-9010.",
-)
-@click.option(
-    "--webhooks",
-    metavar="[HOST]:PORT",
-    help="Let agents deliver push notifications to this port of the proxy, which sends them to the "
-    "client's webhook.",
-)
-@click.option(
-    "--webhook-url",
-    metavar="URL",
-    help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
-)
-@click.option(
-    "--restore",
-    is_flag=True,
-    help="At the end, set push configurations back to the client's webhook where possible.",
-)
-@click.option(
-    "--keep-host",
-    is_flag=True,
-    help="Forward Host and :authority unchanged, to remote upstreams too.",
-)
-@upstream_ca
-@click.option(
-    "--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams."
-)
-@click.option(
-    "--upstream-proxy",
-    metavar="URL",
-    help="Reach agents on other machines through this HTTP proxy: "
-    "http://[USER:PASSWORD@]HOST:PORT.",
-)
-@click.option(
-    "--upstream-cert",
-    type=FILE,
-    metavar="FILE",
-    help="Present this certificate (PEM) to upstreams that ask for one.",
-)
-@click.option(
-    "--upstream-key",
-    type=FILE,
-    metavar="FILE",
-    help="Its private key, if in another file.",
-)
-@click.option(
-    "--tls", is_flag=True, help="Take TLS as well as plain text at each --listen (extra: tls)."
-)
-@click.option(
-    "--tls-cert",
-    type=FILE,
-    metavar="FILE",
-    help="Present this certificate (PEM) to clients instead of those of `a2a-proxy ca`.",
-)
-@click.option(
-    "--tls-key",
-    type=FILE,
-    metavar="FILE",
-    help="Its private key, if in another file.",
-)
-@click.option(
-    "--client-ca",
-    type=FILE,
-    metavar="FILE",
-    help="Clients must use TLS and a certificate that one of these authorities (PEM) has issued.",
-)
-@click.option(
-    "--record",
-    type=FILE,
-    metavar="FILE",
-    help="File of the recording; created or appended to. The default is a new file in the state "
-    "directory.",
-)
-@journal_max
-@click.option("--journal-segment", default="64MiB", hidden=True)
-@click.option("--keep-secrets", is_flag=True, help="Record credentials unredacted: --redact none.")
-@add_redaction_options
-@log_format
-@fail_on("Exit with 1 if a finding has at least this severity.")
-@live
-@card_keys
-@add_follower_options
-@click.option(
-    "--propagate",
-    is_flag=True,
-    help="Make the proxy a part of each trace: requests are forwarded with its own traceparent "
-    "instead of unchanged.",
-)
-@fault_option
-@click.option(
-    "--metrics",
-    metavar="[HOST]:PORT",
-    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback "
-    "(extra: metrics).",
-)
-@click.option(
-    "--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary."
-)
-@click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
+@add_options(ProxyArguments)
 @click.version_option(
     __version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version."
 )
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
     """Run the proxy, or show the help (`_HELP`)."""
-    # The options of this command that were given on the command line, not in the environment.
-    source = context.get_parameter_source
-    typed_here = [
-        each.opts[0]
-        for each in context.command.params
-        if source(each.name or "") is ParameterSource.COMMANDLINE
-    ]
+    typed_here = [each.opts[0] for each in given_options(context)]
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
@@ -398,7 +125,7 @@ def cli(context: click.Context, /, **typed: Any) -> None:
 
         print_document(context.get_help())
         return
-    from a2a_proxy.cli.config import ProxyArguments, proxy_config
+    from a2a_proxy.cli.config import proxy_config
     from a2a_proxy.cli.run import run_proxy
 
     context.exit(run_proxy(proxy_config(ProxyArguments(**typed))))
@@ -415,7 +142,7 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
 
 
 @cli.command()
-@record
+@add_options(ProxyArguments, command="demo")
 @click.option(
     "--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it."
 )
@@ -434,13 +161,13 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     short_help="Relay and record an agent that talks over stdin and stdout.",
 )
-@record
-@keep_secrets
-@add_redaction_options
-@journal_max
-@fail_on("If the agent exits with 0, exit with 1 if a finding has at least this severity.")
-@card_keys
-@add_follower_options
+@add_options(
+    ProxyArguments,
+    command="stdio",
+    helps={
+        "fail_on": "If the agent exits with 0, exit with 1 if a finding has at least this severity."
+    },
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """Start COMMAND as an agent that talks over stdin and stdout, and record the traffic.
@@ -451,7 +178,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """
     from a2a_proxy.cli.stdio import run_stdio, stdio_config
 
-    run_stdio(stdio_config(command=command, **typed))
+    run_stdio(stdio_config(command, ProxyArguments(**typed)))
 
 
 @cli.command(
@@ -459,18 +186,20 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     short_help="Run a command, and record the A2A calls between all its processes.",
 )
-@record
-@keep_secrets
-@add_redaction_options
-@journal_max
-@click.option(
-    "--intercept",
-    multiple=True,
-    metavar="PATTERN",
-    help="Read TLS to these hosts: HOST, *.example.com, HOST:PORT, private (the default) or *.",
-)
-@click.option(
-    "--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread."
+@add_options(
+    ProxyArguments,
+    command="run",
+    helps={
+        "intercept": "Read TLS to these hosts: HOST, *.example.com, HOST:PORT, private (the "
+        "default) or *.",
+        "passed": "Leave TLS to these hosts unread.",
+        "upstream_insecure": "Do not verify the agents' certificates.",
+        "upstream_proxy": "Reach agents on other machines through this HTTP proxy, instead of "
+        "that of HTTPS_PROXY or HTTP_PROXY.",
+        "propagate": "Make the proxy a part of each trace, as for `a2a-proxy --propagate`.",
+        "fail_on": "If the command exits with 0, exit with 1 if a finding has at least this "
+        "severity.",
+    },
 )
 @click.option(
     "--java",
@@ -478,30 +207,6 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     help="Lead the traffic of JVMs through the proxy too; each prints a line about "
     "JAVA_TOOL_OPTIONS then.",
 )
-@upstream_ca
-@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
-@click.option(
-    "--upstream-proxy",
-    metavar="URL",
-    envvar="A2A_PROXY_UPSTREAM_PROXY",
-    help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY "
-    "or HTTP_PROXY.",
-)
-@live
-@click.option(
-    "--propagate",
-    is_flag=True,
-    help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.",
-)
-@fault_option
-@fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
-@card_keys
-@add_follower_options
-@log_format
-@click.option(
-    "--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary."
-)
-@click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
     """Run COMMAND, and record the A2A calls that its processes make through HTTP_PROXY.
@@ -510,25 +215,18 @@ def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
     the proxy prints to stderr. Connections past the proxy are reported (Linux).
     """
     from a2a_proxy.cli.command.run import run_command
-    from a2a_proxy.cli.config import ProxyArguments
 
-    run_command(command, ProxyArguments(listen=(), upstream=(), **typed), java=java)
+    run_command(command, ProxyArguments(**typed), java=java)
 
 
 @cli.command(
     "wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy."
 )
-@click.option(
-    "--record",
-    type=FILE,
-    metavar="FILE",
-    help="File of the recording of the wrapped agent.",
-)
-@click.option("--keep-secrets", is_flag=True, help="Record credentials unredacted.")
-@add_redaction_options
-@click.option("--journal-max", metavar="SIZE", help="As in `a2a-proxy stdio`.")
-@click.option(
-    "--fail-on", type=click.Choice(["error", "warning", "info"]), help="As in `a2a-proxy stdio`."
+@add_options(
+    ProxyArguments,
+    command="wrap-card",
+    helps=dict.fromkeys(("journal_max", "fail_on"), "As in `a2a-proxy stdio`."),
+    environment=False,
 )
 @click.argument("card", type=click.Path(path_type=Path, allow_dash=True))
 @click.pass_context
@@ -539,9 +237,10 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     The options are added to the command. All other bytes stay unchanged. A card that is signed or
     has no stdio command is printed unchanged, with a message on stderr and exit code 1.
     """
-    from a2a_proxy.cli.wrap_card import run_wrap_card, stdio_option_words
+    from a2a_proxy.cli.wrap_card import check_stdio_options, run_wrap_card
 
-    context.exit(run_wrap_card(card, stdio_option_words(**typed)))
+    check_stdio_options(ProxyArguments(**typed))
+    context.exit(run_wrap_card(card, option_words(context)))
 
 
 @cli.group(
@@ -710,9 +409,11 @@ def renew() -> None:
 @click.option(
     "--fail-unused", is_flag=True, help="Exit with 1 if a recorded call was not requested."
 )
-@log_format
-@click.option(
-    "--quiet", "-q", is_flag=True, help="Print no line per call; only misses and the summary."
+@add_options(
+    ProxyArguments,
+    names=("log_format", "quiet"),
+    helps={"quiet": "Print no line per call; only misses and the summary."},
+    environment=False,
 )
 @click.argument("recording", type=FILE)
 @click.pass_context

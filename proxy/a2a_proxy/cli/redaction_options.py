@@ -1,36 +1,21 @@
 """The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words
 of a policy."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import click
-
-from a2a_proxy.cli.help_sections import FILE
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.options import add_options
 from a2a_proxy.model.errors import UserError
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _MAX_POLICY_SIZE = 1 << 20
 """Bytes of a policy file."""
 
 
-def add_redaction_options(command: _Command) -> _Command:
-    """Add `--redact` and `--redact-policy` to a command."""
-    words = click.option(
-        "--redact",
-        multiple=True,
-        metavar="WHAT",
-        help="Also redact: pii, strict, metadata-only, header:NAME, member:NAME, '$.json.path', "
-        "path:a.b, regex:X; keep:... exempts something; none redacts nothing.",
-    )
-    file = click.option(
-        "--redact-policy",
-        type=FILE,
-        metavar="FILE",
-        help="The same from a TOML file.",
-    )
-    return words(file(command))
+add_redaction_options = add_options(
+    ProxyArguments, names=("redact", "redact_policy"), environment=False
+)
+"""Adds `--redact` and `--redact-policy` to a command of `a2a-inspect`."""
 
 
 def policy_words(

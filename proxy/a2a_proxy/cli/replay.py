@@ -38,7 +38,6 @@ _MS_IN_NS = 1_000_000
 _SECOND_IN_NS = 1_000_000_000
 _MAX_DURATION = 10 * 365 * 86400 * _SECOND_IN_NS
 """Ten years, in ns."""
-_BINDING_NAMES = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
 
 
 class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +67,7 @@ def replay_config(**typed: Any) -> ReplayConfig:
         listen=_parse_listens(typed["listen"], typed["stdio"]),
         options=_replay_options(typed),
         faults=tuple(map(_parse_fault, typed["fault"])),
-        add_interfaces=tuple(_BINDING_NAMES[word] for word in typed["add_interface"]),
+        add_interfaces=tuple(map(Binding, typed["add_interface"])),
         **{name: typed[name] for name in _COPIED_OPTIONS},
     )
 

@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 import time
-import uuid
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,13 +31,13 @@ from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.faults import announce_faults, report_missed_faults
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
+from a2a_proxy.cli.recorder_config import make_session_file
 from a2a_proxy.cli.tls import make_client_tls, make_interception
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.recorder_supervisor import RecorderSupervisor
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
-from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
@@ -103,12 +102,8 @@ class ProxyRun:
         self._config = config
         self._work = work
         self._client_processes = client_processes
-        self._console = console or make_console(
-            config.log_format, quiet=config.quiet, verbose=config.verbose
-        )
-        wanted = config.followers
-        requested = run_followers(wanted.hooks, wanted.otlp, wanted.archive, self._console)
-        self._followers = Followers(requested, self._console)
+        self._console = console or make_console(config.options)
+        self._followers = Followers(run_followers(config.followers, self._console), self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
         self._webhooks: WebhookService | None = None
         self._redactor: Redactor | None = None
@@ -146,7 +141,7 @@ class ProxyRun:
             from a2a_proxy.cli.webhooks import make_webhooks
 
             self._webhooks = make_webhooks(
-                config.webhooks, config.webhook_url, restores=config.restore
+                config.webhooks, config.webhook_url, restores=config.options.restore
             )
             relay.take_deliveries(self._webhooks)
         if self._client_processes is not None:
@@ -157,7 +152,13 @@ class ProxyRun:
             _refuse_self_loops(relay, resolved)
             with state_directory_errors():
                 self._announce_leftovers()
-                session = self._make_session_file(clock())
+                session = make_session_file(
+                    config.options.record,
+                    config.recorder,
+                    clock(),
+                    self.command,
+                    reports_receivers=config.webhooks is None and not config.forwards,
+                )
                 folder = file_layout.create_journal(session)
             self._redactor = await asyncio.to_thread(self._make_redactor)
             supervisor = RecorderSupervisor(folder.path, self._on_status)
@@ -210,7 +211,7 @@ class ProxyRun:
         if self._webhooks is not None:
             from a2a_proxy.cli.webhooks import describe_live_webhooks, restore_webhooks
 
-            if self._config.restore:
+            if self._config.options.restore:
                 trust, proxy = self._config.editing.trust, self._config.upstream_proxy
                 self._show_note(await restore_webhooks(self._webhooks, trust, proxy))
             if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
@@ -235,7 +236,7 @@ class ProxyRun:
         """Delete an empty recording that the user did not name, because it must not be taken for
         the newest one."""
         if (
-            self._config.record is None
+            self._config.options.record is None
             and isinstance(outcome, RecorderDone)
             and not (outcome.connections or outcome.lost)
         ):
@@ -280,26 +281,6 @@ class ProxyRun:
             await relay.stop(0)
         await end
 
-    def _make_session_file(self, started: int) -> SessionFile:
-        path = self._config.record or file_layout.recordings_dir() / recording_name(started)
-        if self._config.record is not None:
-            file_layout.remember_recording(path)
-        faults = self._config.editing.faults
-        return SessionFile(
-            recording=str(path.absolute()),
-            pid=os.getpid(),
-            started=started,
-            uuid=str(uuid.uuid4()),
-            command=self.command,
-            redact=self._config.redact,
-            live=self._config.live,
-            faults=() if faults is None else tuple(each.text for each in faults.faults),
-            reports_receivers=self._config.webhooks is None and not self._config.forwards,
-            card_keys=str(self._config.card_keys.absolute())
-            if self._config.card_keys is not None
-            else "",
-        )
-
     async def _relay_only(self, relay: Relay) -> None:
         await relay.bind_listeners()
 
@@ -324,7 +305,7 @@ class ProxyRun:
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        redact, spans_to = self._config.redact, self._followers.span_backend
+        redact, spans_to = self._config.recorder.redact, self._followers.span_backend
         self._console.show_start(
             StartInfo(__version__, routes, answer.path, redact, endless, forwards, spans_to)
         )
@@ -336,9 +317,9 @@ class ProxyRun:
             )
         if self._config.editing.faults is not None:
             announce_faults(self._config.editing.faults, self._console)
-        if self._config.card_keys_note:
+        if self._config.key_file_note:
             self._console.show_note(
-                self._config.card_keys_note, "keep private keys where cards are signed"
+                self._config.key_file_note, "keep private keys where cards are signed"
             )
         self._announce_tls()
         if self._webhooks is not None:
@@ -476,7 +457,9 @@ class ProxyRun:
         from a2a_proxy.redaction.policy import policy_of
 
         try:
-            return create_redactor(file_layout.redaction_key(), policy_of(self._config.redact))
+            return create_redactor(
+                file_layout.redaction_key(), policy_of(self._config.recorder.redact)
+            )
         except (OSError, ValueError):
             return None  # the recorder does not start without the key, and says so
 
@@ -531,7 +514,7 @@ class ProxyRun:
         # process: the end of the first process of a container ends all others.
         if number == signal.SIGTERM and (
             self._work is None
-            and self._config.fail_on == "never"
+            and self._config.options.fail_on == "never"
             and not self._followers
             and os.getpid() != 1
         ):
@@ -582,7 +565,7 @@ class ProxyRun:
             self.connections = outcome.connections
             await self._followers.end_followers(self._leave_now)
             self._console.show_status(outcome)
-            return int(has_failing_finding(outcome, self._config.fail_on))
+            return int(has_failing_finding(outcome, self._config.options.fail_on))
         return int(isinstance(outcome, RecorderFailed))
 
     def _on_status(self, status: Status) -> None:

@@ -3,58 +3,16 @@ one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.sizes import parse_duration
 
 if TYPE_CHECKING:
-    from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
+    from a2a_proxy.model.option import Compat, SpanKind
+    from a2a_proxy.telemetry.span_options import SpanOptions
 
 _MIN_SEGMENT_SECONDS = 10
 """Seconds of the shortest segment."""
-
-
-def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
-    """Return a decorator that adds `--content`, `--compat` and `--segment`, with prefixes for
-    option and variable names."""
-
-    def make_variable(word: str) -> str | None:
-        return f"{variable}{word}" if variable else None
-
-    options = (
-        click.option(
-            f"{prefix}content",
-            is_flag=True,
-            envvar=make_variable("CONTENT"),
-            help="Include the text of messages and artifacts, as recorded.",
-        ),
-        click.option(
-            f"{prefix}compat",
-            envvar=make_variable("COMPAT"),
-            multiple=True,
-            type=click.Choice(["kong", "openinference", "langfuse", "semconv"]),
-            help="Add the attribute names of this tool, or of the conventions proposed for A2A; "
-            "may be repeated.",
-        ),
-        click.option(
-            f"{prefix}segment",
-            envvar=make_variable("SEGMENT"),
-            metavar="TIME",
-            default="",
-            help="Send a span after each TIME (5m, 1h) of a long call, for backends that drop late "
-            "spans.",
-        ),
-    )
-
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def parse_span_options(

@@ -12,9 +12,7 @@ import shlex
 import subprocess
 import sys
 import threading
-import uuid
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -22,14 +20,15 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.recorder_options import RecorderOptions
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.command.launcher import command_error
 from a2a_proxy.cli.errors import state_directory_errors
-from a2a_proxy.cli.follower_config import FollowerArguments, FollowerOptions, parse_follower_options
-from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.cli.follower_config import FollowerOptions, parse_follower_options
+from a2a_proxy.cli.recorder_config import make_session_file, recorder_options
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json
 from a2a_proxy.model.errors import UserError
-from a2a_proxy.recording.names import recording_name
 from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.journal_buffer import JournalBuffer
@@ -51,42 +50,18 @@ class StdioConfig(msgspec.Struct, frozen=True):
     """The config of one run of a stdio agent behind the proxy."""
 
     command: tuple[str, ...]
-    record: Path | None
-    """The recording, or None for a new file in the state directory."""
-    redact: tuple[str, ...]
-    """Data to redact, as words of a policy."""
+    options: ProxyArguments
+    recorder: RecorderOptions
     limits: JournalLimits
     """Limits of the journal."""
-    fail_on: str
-    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or
-    `never`."""
-    followers: FollowerOptions = FollowerOptions()
-    card_keys: Path | None = None
-    """File of the keys that verify signatures of agent cards."""
+    followers: FollowerOptions
 
 
-def stdio_config(
-    *,
-    command: tuple[str, ...],
-    record: Path | None,
-    keep_secrets: bool,
-    journal_max: str,
-    fail_on: str,
-    redact: tuple[str, ...] = (),
-    redact_policy: Path | None = None,
-    card_keys: Path | None = None,
-    **followers: Any,
-) -> StdioConfig:
-    """Return the config of the options; `followers` are the members of `FollowerArguments`. Raises
-    UserError."""
-    words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
-    if card_keys is not None:
-        from a2a_proxy.cli.card_keys import load_card_verifier
-
-        load_card_verifier(card_keys)  # only checked here: the recorder reads the keys
-    parsed = parse_follower_options(FollowerArguments(**followers))
-    return StdioConfig(command, record, words, limits, fail_on, parsed, card_keys)
+def stdio_config(command: tuple[str, ...], options: ProxyArguments) -> StdioConfig:
+    """Return the config of the options. Raises UserError."""
+    limits = JournalLimits(max_bytes=parse_size("--journal-max", options.journal_max))
+    recorder, _ = recorder_options(options)
+    return StdioConfig(command, options, recorder, limits, parse_follower_options(options))
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
@@ -99,11 +74,19 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         raise UserError(
             "the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py"
         )
-    if config.record is not None:
-        check_writable(config.record)
+    record, fail_on = config.options.record, config.options.fail_on
+    if record is not None:
+        check_writable(record)
     clock = session_clock()
     with state_directory_errors():
-        session = _make_session_file(config, clock())
+        session = make_session_file(
+            record,
+            config.recorder,
+            clock(),
+            ("a2a-proxy", *sys.argv[1:]),
+            listens=("stdio",),
+            upstreams=(shlex.join(config.command),),
+        )
         folder = file_layout.create_journal(session)
     try:
         relay = _start_agent(config.command)
@@ -123,7 +106,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     code = relay.wait()
     recorder.join(_LAUNCH_SECONDS)
     journal.close(clock(), _DISK_SECONDS)
-    if code == 0 and config.fail_on != "never" and recorder.wait_for_failure(config.fail_on):
+    if code == 0 and fail_on != "never" and recorder.wait_for_failure(fail_on):
         code = 1
     exit_like(code)
 
@@ -176,7 +159,7 @@ class _RecorderStarter(threading.Thread):
             "session": self._session.uuid,
             "journal": str(self._folder.path),
         }
-        words = name_json.encode_json({**work, **msgspec.structs.asdict(self._followers)}).decode()
+        words = name_json.encode_json({**work, "followers": self._followers}).decode()
         with contextlib.suppress(
             OSError
         ):  # there is no output for a message, and the recording is complete
@@ -206,23 +189,6 @@ class _RecorderStarter(threading.Thread):
         self._supervisor.drain_journal()
         outcome = self._supervisor.outcome
         return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
-
-
-def _make_session_file(config: StdioConfig, started: int) -> SessionFile:
-    path = config.record or file_layout.recordings_dir() / recording_name(started)
-    if config.record is not None:
-        file_layout.remember_recording(path)
-    return SessionFile(
-        recording=str(path.absolute()),
-        pid=os.getpid(),
-        started=started,
-        uuid=str(uuid.uuid4()),
-        command=("a2a-proxy", *sys.argv[1:]),
-        listens=("stdio",),
-        upstreams=(shlex.join(config.command),),
-        redact=config.redact,
-        card_keys=str(config.card_keys.absolute()) if config.card_keys is not None else "",
-    )
 
 
 def _start_agent(command: tuple[str, ...]) -> StdioRelay:

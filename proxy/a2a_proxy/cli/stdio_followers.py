@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.followers import PATIENCE_SECONDS, Followers, run_followers
 from a2a_proxy.model import name_json
 from a2a_proxy.model.errors import UserError
@@ -23,7 +23,6 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.telemetry.settings import OtlpSettings
 
 _POLL_SECONDS = 0.5
 """Seconds between two checks."""
@@ -37,9 +36,7 @@ class FollowersJob(msgspec.Struct, frozen=True):
     """Uuid of the session."""
     journal: str
     """Folder of the journal: while a process holds it, the recording is not complete."""
-    hooks: tuple[str, ...]
-    otlp: OtlpSettings | None
-    archive: ArchiveConfig | None
+    followers: FollowerOptions
 
 
 def main() -> int:
@@ -71,7 +68,7 @@ def run_job(
             "nothing was recorded, so no follower ran", "finish with: a2a-inspect recover"
         )
         return
-    followers = Followers(run_followers(job.hooks, job.otlp, job.archive, console), console)
+    followers = Followers(run_followers(job.followers, console), console)
     followers.start(job.recording, job.session)
     whole = _wait_until_recorded(job, to_end=True)
     followers.wait(lambda: not whole, patience_seconds)

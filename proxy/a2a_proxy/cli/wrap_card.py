@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
@@ -24,28 +25,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXAMPLE_INTERFACE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
 
 
-def stdio_option_words(
-    *,
-    record: Path | None,
-    keep_secrets: bool,
-    journal_max: str | None,
-    fail_on: str | None,
-    redact: tuple[str, ...] = (),
-    redact_policy: Path | None = None,
-) -> list[str]:
-    """Return the options of `a2a-proxy stdio` as words. The recording's path becomes absolute,
-    because the folder in which a client starts its agents is unknown. Raises UserError."""
-    words = ["--record", os.path.abspath(record)] if record is not None else []
-    words += ["--keep-secrets"] if keep_secrets else []
-    policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    words += [word for each in redact for word in ("--redact", each)]
-    words += (
-        ["--redact-policy", os.path.abspath(redact_policy)] if redact_policy is not None else []
-    )
-    if journal_max is not None:
-        parse_size("--journal-max", journal_max)
-        words += ["--journal-max", journal_max]
-    return words + (["--fail-on", fail_on] if fail_on is not None else [])
+def check_stdio_options(arguments: ProxyArguments) -> None:
+    """Raises UserError if `a2a-proxy stdio` would refuse these options."""
+    policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
+    parse_size("--journal-max", arguments.journal_max)
 
 
 def run_wrap_card(card: Path, options: list[str]) -> int:

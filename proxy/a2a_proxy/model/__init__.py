@@ -12,6 +12,7 @@ Wire and input:
 Modules without imports from this package:
 - `fields`: the field table: how each field is stored, shown and redacted
 - `event`: the A2A event model
+- `option`: how options of the command line are declared
 - `errors`: the error that the user can fix
 - `card_signature`: signatures of agent cards, with verdicts
 - `name_json`: JSON of values that hold file names

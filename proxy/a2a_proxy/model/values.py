@@ -12,7 +12,7 @@ changed since the last call.
 """
 
 from enum import IntEnum, StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -46,6 +46,10 @@ class Binding(StrEnum):
     """HTTP that is not A2A."""
 
 
+CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
+"""Names that the protocol defines for bindings in agent cards. A pipe has none."""
+
+
 class Dialect(StrEnum):
     """The protocol version that a peer speaks (manual/protocol.md "Dialects")."""
 
@@ -58,11 +62,6 @@ class Dialect(StrEnum):
     VENDOR = "vendor"
     """A mix of 0.1 and 0.2 (manual/protocol.md "Vendor hybrid")."""
     UNKNOWN = ""
-
-
-LiveMode = Literal["auto", "bidi", "1975", "2153"]
-"""Payload family of SendLiveMessage: detected from the bytes (`auto`), or set by the user
-(manual/protocol.md "Live payload detection")."""
 
 
 class ConnectionTls(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -483,12 +482,12 @@ class ArtifactState(msgspec.Struct, frozen=True):
     chunks: int = 0
     """Number of updates that carried it; a snapshot in a Task does not count."""
     parts: int = 0
-    size: int = 0
+    size: Annotated[int, Row(json="bytes")] = 0
     """Bytes of text, raw and data of the parts."""
     complete: bool = False
     """Whether a chunk had `lastChunk`, or the artifact arrived whole."""
-    first: Time = 0
-    last: Time = 0
+    first: Annotated[Time, Row(json=None)] = 0
+    last: Annotated[Time, Row(json=None)] = 0
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -498,23 +497,23 @@ class Task(msgspec.Struct, frozen=True):
     """The upstream that owns it, as the listener names it."""
     task_id: Annotated[Ident, Row("ident")]
     context_id: Annotated[Ident, Row("context")] = ""
-    tenant: PeerWord = ""
+    tenant: Annotated[PeerWord, Row(json=None)] = ""
     state: StateNumber = 0
     states: tuple[tuple[int, int], ...] = ()
     """(time ns, state number) for each change, at most the last 64."""
-    first: Time = 0
-    last: Time = 0
-    generation: PeerNumber = 0
+    first: Annotated[Time, Row(json=None)] = 0
+    last: Annotated[Time, Row(json=None)] = 0
+    generation: Annotated[PeerNumber, Row(null=True)] = 0
     """Highest generation seen; 0 if the agent sends none."""
-    seen: tuple[tuple[int, int], ...] = ()
+    seen: Annotated[tuple[tuple[int, int], ...], Row(json=None)] = ()
     """Generations seen in events or snapshots, as ascending (first, last), at most the highest
     64."""
-    missed: tuple[MissedGenerations, ...] = ()
+    missed: Annotated[tuple[MissedGenerations, ...], Row(json=None)] = ()
     """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in
     `seen` was sent while no stream was open."""
-    support: Support = Support.UNKNOWN
+    support: Annotated[Support, Row(json=None)] = Support.UNKNOWN
     artifacts: Annotated[tuple[ArtifactState, ...], Encoding.NONE] = ()
-    messages: int = 0
+    messages: Annotated[int, Row(json=None)] = 0
     exchanges: tuple[int, ...] = ()
     """Exchanges that touched it, in order, at most the last 256."""
 

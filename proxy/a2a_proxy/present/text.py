@@ -201,7 +201,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         for each in exchange.card_signatures
     ]
     return {
-        **_json_members(exchange),
+        **value_object(exchange),
         "started": text.format_utc(exchange.started),
         "outcome": text.outcome_of(exchange),
         "waits": exchange.waits,
@@ -211,7 +211,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
     }
 
 
-def _json_members(value: msgspec.Struct) -> dict[str, object]:
+def value_object(value: msgspec.Struct) -> dict[str, object]:
     """Return the members of JSON output, as the field table names them."""
     return {
         field.key: None

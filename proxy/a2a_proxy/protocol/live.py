@@ -10,8 +10,8 @@ bytes have the same meaning in both.
 import msgspec
 
 from a2a_proto import LivePayload, detect_live, proves_bidi
+from a2a_proxy.model.option import LiveMode
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.values import LiveMode
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.schema import schema_of
 

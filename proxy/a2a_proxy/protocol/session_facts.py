@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from a2a_proxy.model.option import LiveMode
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.values import Dialect, LiveMode
+from a2a_proxy.model.values import Dialect
 
 _MAX_PUSH_URLS = 10_000
 MAX_PLACES = 10_000

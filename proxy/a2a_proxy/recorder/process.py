@@ -21,7 +21,6 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.record_format import Position
-from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.values import Changes, Exchange, Finding, Frame
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.protocol.text import shell_line
@@ -202,22 +201,6 @@ class RelayWatch:
         return self.is_alive or time.monotonic() - self._gone_at < self._patience
 
 
-def load_verifier(path: str) -> CardVerifier:
-    """Return the verifier of signed cards with the keys of a file; without a path, it has no keys.
-
-    The command line has checked the file. A recorder that starts again after the file has changed
-    must not fail, so its signatures then say why they are not verified.
-    """
-    if not path:
-        return CardVerifier()
-    from a2a_proxy.cards.keys import KeyFileError, parse_keys
-
-    try:
-        return CardVerifier(parse_keys(Path(path).read_bytes()).keys)
-    except (OSError, KeyFileError):
-        return CardVerifier(reason="the file of --card-keys can no longer be read")
-
-
 class _RecorderLoop:
     """The loop of one recorder."""
 
@@ -236,7 +219,7 @@ class _RecorderLoop:
         self._path = session.recording
         self._relay = relay
         self._send_status = send_status
-        make_redactor = create_redactor(_redaction_key(), policy_of(session.redact))
+        make_redactor = create_redactor(_redaction_key(), policy_of(session.options.redact))
         self._writer = open_writer(session, make_redactor)
         self.output_file = OutputFile(self._path)
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
@@ -265,13 +248,8 @@ class _RecorderLoop:
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
-        location = (self._folder, self._path, self._writer, self._crashes)
         resume_point = resume_pump(
-            *location,
-            make_redactor,
-            session.started,
-            session.live,
-            load_verifier(session.card_keys),
+            self._folder, session, self._writer, self._crashes, make_redactor
         )
         if resume_point.begins_at:
             write_beginning(self._folder, resume_point.begins_at)

@@ -54,10 +54,10 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         listens=session.listens,
         upstreams=tuple(redactor.redact_text(upstream) for upstream in session.upstreams),
         names=tuple(redactor.redact_text(name) for name in session.names),
-        faults=session.faults,
+        faults=session.options.faults,
         clock="monotonic from the start of the session",
         pid=session.pid,
-        redaction=session.redact,
+        redaction=session.options.redact,
     )
     writer = Writer(session.recording, facts)
     writer.open()

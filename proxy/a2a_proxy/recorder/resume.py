@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.values import (
@@ -18,7 +19,6 @@ from a2a_proxy.model.values import (
     EventKind,
     Exchange,
     Finding,
-    LiveMode,
     Observation,
     Severity,
 )
@@ -56,37 +56,28 @@ def snapshot_name(position: Position) -> str:
 
 def resume_pump(
     folder: Path,
-    path: str,
+    session: SessionFile,
     writer: Writer,
     crashes: CrashHistory,
     redactor: Redactor,
-    at: int,
-    live: LiveMode,
-    cards: CardVerifier | None = None,
 ) -> ResumePoint:
-    """Continue at the end of the recording.
-
-    `at` is the time of its end as far as known, ns, `live` the user's payload family of live
-    streams, `cards` verifies signatures of cards. Raises RecordingError.
-    """
+    """Continue at the end of the recording, with decoders that follow the options of the session.
+    Raises RecordingError."""
+    path, cards = session.recording, load_verifier(session.options.card_keys)
+    observer = Observer(redactor, session.options.live, cards=cards)
     committed, name = writer.position, writer.snapshot
     is_new_recording = committed is None
     if is_new_recording:  # a recording younger than the journal: an earlier one was deleted
         name = _oldest_snapshot(folder)
     if name is None:
-        pump = JournalPump(folder, crashes, Observer(redactor, live, cards=cards))
+        pump = JournalPump(folder, crashes, observer)
     else:
         try:
             pump = JournalPump.restore(folder, crashes, (folder / name).read_bytes(), redactor)
-            pump.observer.card_verifier = cards or pump.observer.card_verifier
+            pump.observer.card_verifier = cards
         except Exception as wrong:  # a damaged file can raise anything
-            fresh = JournalPump(
-                folder,
-                crashes,
-                Observer(redactor, live, cards=cards),
-                committed or _parse_position(name),
-            )
-            return _resume_without_decoders(path, writer, fresh, wrong, at)
+            fresh = JournalPump(folder, crashes, observer, committed or _parse_position(name))
+            return _resume_without_decoders(path, writer, fresh, wrong, session.started)
     if committed is not None:
         pump.catch_up(committed)
         _reload_tasks(path, writer.session, pump)
@@ -94,7 +85,23 @@ def resume_pump(
     if name is None:
         return ResumePoint(pump)
     pump.observer.mark_all_changed()
-    return ResumePoint(pump, needs_commit=True, begins_at=pump.last_at or at)
+    return ResumePoint(pump, needs_commit=True, begins_at=pump.last_at or session.started)
+
+
+def load_verifier(path: str) -> CardVerifier:
+    """Return the verifier of signed cards with the keys of a file; without a path, it has no keys.
+
+    The command line has checked the file. A recorder that starts again after the file has changed
+    must not fail, so its signatures then say why they are not verified.
+    """
+    if not path:
+        return CardVerifier()
+    from a2a_proxy.cards.keys import KeyFileError, parse_keys
+
+    try:
+        return CardVerifier(parse_keys(Path(path).read_bytes()).keys)
+    except (OSError, KeyFileError):
+        return CardVerifier(reason="the file of --card-keys can no longer be read")
 
 
 def _oldest_snapshot(folder: Path) -> str | None:

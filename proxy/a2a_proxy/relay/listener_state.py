@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from a2a_proxy.model.option import RewriteMode
 from a2a_proxy.relay.edits.card_urls import (
     AgentAddresses,
-    RewriteMode,
     host_of_authority,
     is_local,
     rewrite_card_urls,

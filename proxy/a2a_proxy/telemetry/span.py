@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Exchange
+from a2a_proxy.model.option import Compat
+from a2a_proxy.model.values import CARD_BINDINGS, Binding, Exchange
 from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_name
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import parse_traceparent
-from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, Compat, SpanOptions
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.values import (
     Attributes,
     SpanContextIds,
@@ -40,8 +41,6 @@ _KONG_NAMES = {
     "kong.a2a.streaming": "a2a_proxy.stream",
     "kong.a2a.ttfb_latency": "a2a_proxy.stream.first_event_ms",
 }
-_CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
-"""Bindings by their names in agent cards. A pipe has none that the protocol defines."""
 _SSE_BINDINGS = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
 
@@ -169,7 +168,7 @@ def _compat_attributes(
         elif each == "semconv":
             named |= {
                 "a2a.message.referenced_task_ids": attributes.get("a2a.message.reference_task_ids"),
-                "a2a.protocol.binding": _CARD_BINDINGS.get(facts.exchange.binding),
+                "a2a.protocol.binding": CARD_BINDINGS.get(facts.exchange.binding),
                 "a2a.agent.card.url": cut_text(facts.card_url),
             }
         else:

@@ -1,11 +1,8 @@
 """User options for the content of spans. No I/O."""
 
-from typing import Literal
-
 import msgspec
 
-SpanKind = Literal["internal", "server"]
-Compat = Literal["kong", "openinference", "langfuse", "semconv"]
+from a2a_proxy.model.option import Compat, SpanKind
 
 
 class SpanOptions(msgspec.Struct, frozen=True):

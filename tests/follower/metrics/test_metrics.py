@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.metrics import MetricsFollower, metrics_listen
 from a2a_proxy.follower.metrics.numbers import SessionMetrics
@@ -220,7 +221,7 @@ async def test_a_port_in_use_is_an_error() -> None:
     """Told before anything begins; nothing stays open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         metrics = MetricsFollower(
-            Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True)
+            Listen("127.0.0.1", taken.getsockname()[1]), make_console(ProxyArguments(quiet=True))
         )
         with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
             await metrics.bind_port()

@@ -294,8 +294,19 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
         ("{}", "not a HAR file"),
         ('{"log": {"entries": [', "truncated"),
         ('{"log": {"entries": []}}', "no HTTP call"),
-        ('{"log": {"entries": [{"request": 1}]}}', "the entry at byte 21 is not valid"),
-        ('{"log": {"entries": [{"a" 1}]}}', "the entry at byte 21 is not valid"),
+        ('{"log": {"entries": [{"a" 1}]}}', "the entry at byte 21 is not valid: Expecting ':'"),
+        ('{"log": {"entries": [{"request": 1}]}}', "21 is not valid: it has no member 'response'$"),
+        (
+            '{"log": {"entries": [{"request": 1, "response": 1, "startedDateTime": "x"}]}}',
+            "21 is not valid: 'x' is not a time in ISO 8601$",
+        ),
+        (
+            (
+                '{"log": {"entries": [{"request": [], "response": {}, '
+                '"startedDateTime": "2026-01-01T00:00:00Z"}]}}'
+            ),
+            "a member is of another type than in the format HAR$",
+        ),
     ],
 )
 def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: Path) -> None:
@@ -315,7 +326,9 @@ def test_a_time_that_a_recording_cannot_hold_is_refused(start: str, tmp_path: Pa
     late["timings"]["wait"] = 1e300
     stream["_eventSourceMessages"][0]["time"] = 1e300
     for each in (entry(start), late, stream):
-        with pytest.raises(UserError, match="a time is before 1970 or after 2262") as refused:
+        with pytest.raises(
+            UserError, match=r" is not valid: a time is before 1970 or after 2262$"
+        ) as refused:
             open_import(har(tmp_path / "a.har", entry(), each))
         assert refused.value.hint
 

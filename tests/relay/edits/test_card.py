@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import message_class, parse
+from a2a_proxy.model.option import RewriteMode
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
 from a2a_proxy.relay.edits.card_urls import (
     AgentAddresses,
-    RewriteMode,
     is_local,
     parse_card_url,
     rewrite_card_urls,

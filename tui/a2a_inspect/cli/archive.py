@@ -5,11 +5,9 @@ from typing import Any
 
 import click
 
+from a2a_inspect.cli.common_options import json_option
 from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 
-_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
-)
 _url_argument = click.argument("url", metavar="URL")
 _verbose_option = click.option(
     "--verbose", "-v", is_flag=True, help="Print each request to the storage on stderr."
@@ -55,7 +53,7 @@ def archive() -> None:
     help="Id of this proxy (default: the id in the state directory).",
 )
 @_verbose_option
-@_json_option
+@json_option
 def put_recording(recording: Path, url: str, archive_id: str, verbose: bool, as_json: bool) -> None:
     """Upload the parts of RECORDING that the archive at URL does not have yet. Repeating the
     command changes nothing.
@@ -77,7 +75,7 @@ def put_recording(recording: Path, url: str, archive_id: str, verbose: bool, as_
     "--verify", is_flag=True, help="Read every segment completely and compare it with its manifest."
 )
 @_verbose_option
-@_json_option
+@json_option
 def list_segments(url: str, verify: bool, verbose: bool, as_json: bool, **words: str) -> int:
     """List the segments at URL that may contain matching exchanges.
 
@@ -103,7 +101,7 @@ def list_segments(url: str, verify: bool, verbose: bool, as_json: bool, **words:
     help="The new recording.",
 )
 @_verbose_option
-@_json_option
+@json_option
 def fetch_recording(url: str, into: Path, verbose: bool, as_json: bool, **words: str) -> None:
     """Download exchanges from URL into a new recording.
 

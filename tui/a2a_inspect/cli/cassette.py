@@ -5,21 +5,10 @@ from typing import Any
 
 import click
 
+from a2a_inspect.cli.common_options import filter_option, json_option
 from a2a_inspect.cli.word_completion import complete_place
 from a2a_proxy.cli.help_sections import FILE, SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
-
-_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
-)
-_filter_option = click.option(
-    "--filter",
-    "-f",
-    "where",
-    default="",
-    metavar="EXPR",
-    help="Only exchanges that match: 'task:b2a4 err'.",
-)
 
 
 @click.group(cls=SectionedGroup)
@@ -61,7 +50,7 @@ def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | Non
 @cassette.command("scan")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @add_redaction_options
-@_json_option
+@json_option
 def scan_files(
     files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool
 ) -> int:
@@ -85,7 +74,7 @@ def scan_files(
 @cassette.command("trim")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
 @click.option("--output", "-o", "target", required=True, type=FILE, metavar="FILE")
-@_filter_option
+@filter_option
 @click.option(
     "--exact",
     is_flag=True,
@@ -93,7 +82,7 @@ def scan_files(
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @add_redaction_options
-@_json_option
+@json_option
 def trim_recording(
     words: tuple[str, ...],
     target: Path,

@@ -9,9 +9,10 @@ from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
+from a2a_proxy.cli.arguments import SpanArguments
 from a2a_proxy.cli.help_sections import FILE, SectionedGroup
+from a2a_proxy.cli.options import add_options
 from a2a_proxy.cli.redaction_options import add_redaction_options
-from a2a_proxy.cli.span_options import add_span_options
 from a2a_proxy.model.errors import UserError
 
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard
@@ -163,7 +164,7 @@ for _each in FORMATS.values():
 )
 @click.option("--unsent", is_flag=True, help="Send only what a2a-proxy --otlp has not sent.")
 @click.option("--frames", is_flag=True, help="Send a log record for each frame as well.")
-@add_span_options("--")
+@add_options(SpanArguments, environment=False)
 def otlp(recordings: tuple[Path, ...], **typed: Any) -> None:
     """Send the calls of a recording as spans with recorded times, or write them as OTLP JSON.
 

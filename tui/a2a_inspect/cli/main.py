@@ -13,6 +13,7 @@ from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.cli.archive import archive
 from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
+from a2a_inspect.cli.common_options import filter_option, json_option
 from a2a_inspect.cli.export import export
 from a2a_inspect.cli.report_options import add_report_options
 from a2a_inspect.cli.word_completion import complete_place, complete_rule, complete_topic
@@ -115,17 +116,6 @@ def _is_screen_option(word: str) -> bool:
 
 _recording_argument = click.argument("recording", required=False, type=FILE)
 _recordings_argument = click.argument("recordings", nargs=-1, type=FILE)
-_filter_option = click.option(
-    "--filter",
-    "-f",
-    "where",
-    default="",
-    metavar="EXPR",
-    help="Only exchanges that match: 'task:b2a4 err'.",
-)
-_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
-)
 
 
 @click.group(
@@ -197,7 +187,7 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
     is_flag=True,
     help="Print one line per task; with a filter, tasks of matching exchanges.",
 )
-@_filter_option
+@filter_option
 @click.option(
     "--columns",
     default="",
@@ -206,7 +196,7 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
     "commas.",
 )
 @click.option("--explain", is_flag=True, help="Print the SQL query of the filter instead.")
-@_json_option
+@json_option
 def ls(
     recordings: tuple[Path, ...],
     tasks: bool,
@@ -261,8 +251,8 @@ def ls(
     type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
     help="Print one exchange or frame (2.5) in another form, to send it again or to test it.",
 )
-@_filter_option
-@_json_option
+@filter_option
+@json_option
 def show(
     words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool
 ) -> None:
@@ -292,8 +282,8 @@ def show(
 
 @cli.command()
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
-@_filter_option
-@_json_option
+@filter_option
+@json_option
 def why(words: tuple[str, ...], where: str, as_json: bool) -> None:
     """Print why calls and tasks failed or hung: the cause, who must act, what to do next.
 
@@ -323,7 +313,7 @@ def why(words: tuple[str, ...], where: str, as_json: bool) -> None:
 @click.option(
     "--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'."
 )
-@_json_option
+@json_option
 def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print the newest frames of all exchanges in order, and with -f each new one.
 
@@ -347,8 +337,8 @@ def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
 @click.option(
     "--screen", "on_screen", is_flag=True, help="Show the difference on the screen, side by side."
 )
-@_filter_option
-@_json_option
+@filter_option
+@json_option
 def show_difference(
     words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool
 ) -> int:
@@ -371,11 +361,11 @@ def show_difference(
 
 @cli.command("stats")
 @_recordings_argument
-@_filter_option
+@filter_option
 @click.option(
     "--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time."
 )
-@_json_option
+@json_option
 def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
@@ -395,7 +385,7 @@ def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     metavar="DIR",
     help="Write each media part once to DIR.",
 )
-@_json_option
+@json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
     """Print turns, interruptions and hand-offs between agents, with their latencies.
 
@@ -421,7 +411,7 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     metavar="CELLS",
     help="Width of the drawing (default: the terminal's).",
 )
-@_json_option
+@json_option
 def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and
     findings in place.
@@ -446,7 +436,7 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     "--bookmark/--no-bookmark", default=None, help="Set or remove the bookmark of the place."
 )
 @click.option("--delete", is_flag=True, help="Delete the note and the bookmark of the place.")
-@_json_option
+@json_option
 def write_note(words: tuple[str, ...], **options: Any) -> None:
     """Write a note at a PLACE of a recording; without a TEXT list the notes.
 
@@ -479,7 +469,7 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
     help="Delete the oldest sessions until the rest fits in SIZE: 500M, 4GiB.",
 )
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be deleted; delete nothing.")
-@_json_option
+@json_option
 def prune_recordings(
     recordings: tuple[Path, ...],
     older_than: str | None,
@@ -508,7 +498,7 @@ def prune_recordings(
 @cli.command("redaction")
 @_recording_argument
 @add_redaction_options
-@_json_option
+@json_option
 def show_redaction(
     recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool
 ) -> None:
@@ -528,7 +518,7 @@ def show_redaction(
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=FILE)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
-@_json_option
+@json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
     """Write the sessions of several recordings or cassettes to one recording OUT, or to a cassette
     if its name ends with .jsonl; a session that occurs twice is written once.
@@ -600,7 +590,7 @@ def show_help(topic: str) -> None:
 @cli.command("check")
 @click.argument("recordings", nargs=-1, type=FILE)
 @add_report_options
-@_filter_option
+@filter_option
 @click.option(
     "--all", "lists_all", is_flag=True, help="List each finding instead of grouping them by rule."
 )
@@ -625,7 +615,7 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
 
 @cli.command("rules")
 @click.argument("rule", required=False, default="", metavar="[ID]", shell_complete=complete_rule)
-@_json_option
+@json_option
 @click.option(
     "--markdown", "as_markdown", is_flag=True, help="Print all rules as a page of the manual."
 )
@@ -641,7 +631,7 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
 
 @cli.command("keys")
 @click.option("--print", "as_toml", is_flag=True, help="Print a key file to save and edit.")
-@_json_option
+@json_option
 def list_keys(as_toml: bool, as_json: bool) -> None:
     """List the keys and actions of the screen, and the file that overrides them."""
     from a2a_inspect.commands.keys import show_keys

@@ -270,25 +270,11 @@ def task_object(row: TaskRow) -> dict[str, object]:
     task = row.task
     return {
         "session": row.session,
-        "task_id": task.task_id,
-        "context_id": task.context_id,
-        "agent": task.agent,
+        **text.value_object(task),
         "state": state_label(task.state),
         "states": [
             {"at": text.format_utc(at), "state": state_label(state)} for at, state in task.states
         ],
-        "generation": task.generation or None,
         "generations": generations.generations_object(task),
-        "artifacts": [
-            {
-                "artifact_id": artifact.artifact_id,
-                "name": artifact.name,
-                "chunks": artifact.chunks,
-                "parts": artifact.parts,
-                "bytes": artifact.size,
-                "complete": artifact.complete,
-            }
-            for artifact in task.artifacts
-        ],
-        "exchanges": list(task.exchanges),
+        "artifacts": list(map(text.value_object, task.artifacts)),
     }

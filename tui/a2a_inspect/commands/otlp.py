@@ -16,6 +16,7 @@ from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.option import Compat, SpanKind
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_note, raw_output
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -32,7 +33,7 @@ from a2a_proxy.telemetry.offline import (
 )
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
-from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
+from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.span_reader import OtherRecordingLinks
 from a2a_proxy.telemetry.target import OtlpTarget, otlp_target, sdk_disabled
 from a2a_proxy.telemetry.unsent import send_unsent

@@ -53,8 +53,12 @@ class HarCall:
         """What the entry lacks, in words."""
         try:
             self._read_entry(entry, creator)
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as wrong:
-            raise EntryError(f"{type(wrong).__name__}: {wrong}"[:200]) from wrong
+        except KeyError as wrong:
+            raise EntryError(f"it has no member {str(wrong)[:200]}") from wrong
+        except (TypeError, AttributeError, OverflowError) as wrong:
+            raise EntryError("a member is of another type than in the format HAR") from wrong
+        except ValueError as wrong:
+            raise EntryError(str(wrong)[:200]) from wrong
 
     def _read_entry(self, entry: Any, creator: str) -> None:
         request, response = entry["request"], entry["response"]

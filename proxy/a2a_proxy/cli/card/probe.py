@@ -22,7 +22,7 @@ from a2a_proxy.cli.card.fetch import (
     read_bounded,
 )
 from a2a_proxy.drive.request import CallError, CallTarget, DriveRequest, translate_request
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import CARD_BINDINGS, Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.errors import GrpcOutcome, error_line, parse_rest_error, rpc_reason
 from a2a_proxy.protocol.session_facts import card_facts
@@ -37,7 +37,7 @@ MAX_PROBES = 16
 """Maximum number of interfaces of one card that are probed."""
 _OPERATION = "GetTask"
 _DETAILS_FIELD = "grpc-status-details-bin"
-_BINDINGS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC}
+_BINDINGS = {name: binding for binding, name in CARD_BINDINGS.items()}
 _GRPC_CAUSES = {
     "refused": "connection refused",
     "handshake failed": "the TLS handshake failed",

@@ -8,12 +8,14 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from a2a_proxy.capture import file_layout
+from a2a_proxy.cli.arguments import ProxyArguments
 from a2a_proxy.cli.authority import is_cryptography_installed, load_authority, trust_variables
 from a2a_proxy.cli.command.bypass import BypassWatch
 from a2a_proxy.cli.command.client_processes import ClientProcesses
@@ -26,7 +28,7 @@ from a2a_proxy.cli.command.environment import (
     started_environment,
 )
 from a2a_proxy.cli.command.launcher import Launcher, adopt_orphans
-from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
+from a2a_proxy.cli.config import ProxyConfig, proxy_config
 from a2a_proxy.cli.console import Console, make_console
 from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.run import ProxyRun
@@ -53,8 +55,8 @@ def run_command(
     if not command:
         raise UserError("the command is missing", "for example: a2a-proxy run -- python system.py")
     if not arguments.intercept and is_cryptography_installed():
-        arguments = msgspec.structs.replace(arguments, intercept=(PRIVATE,))
-    config = proxy_config(msgspec.structs.replace(arguments, forward=(_LISTEN,)))
+        arguments = replace(arguments, intercept=(PRIVATE,))
+    config = proxy_config(replace(arguments, forward=(_LISTEN,)))
     adopt_orphans()
     launcher = Launcher(command)
     trust: dict[str, str] = {}
@@ -64,7 +66,7 @@ def run_command(
         config = _trust_as_command(config)
     java_options = _make_java_options(trust) if java else None
     out = sys.stderr  # noqa: TID251 - for its printer
-    console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=out)
+    console = make_console(config.options, out)
     if config.interception is None:
         console.show_note(f"TLS passes unread; to read it: {install_command('tls')}", loud=False)
     for problem in problems:  # the command may work nevertheless, as it does without the proxy
@@ -168,7 +170,7 @@ class CommandRun:
             )
             self._console.close()
         code = self._launcher.poll() if not self._early_signal else -self._early_signal
-        return failing if code == 0 and self._config.fail_on != "never" else code or 0
+        return failing if code == 0 and self._config.options.fail_on != "never" else code or 0
 
     async def _run_to_end(self, addresses: list[str]) -> None:
         """Start the command, and return when it has ended. Raises UserError."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.arguments import ProxyArguments
+from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.console import HookSummary, StartInfo
 from a2a_proxy.cli.drive.agent import (
     AgentAddress,

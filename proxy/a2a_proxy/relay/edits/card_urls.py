@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
+from a2a_proxy.model.option import RewriteMode
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, is_loopback
-
-RewriteMode = Literal["auto", "always", "never"]
 
 _URL_PATTERN = re.compile(
     r"(?:(https?|grpcs?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?",

@@ -5,7 +5,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from a2a_proxy.model.values import Binding
+from a2a_proxy.model.values import CARD_BINDINGS, Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptSide
 
@@ -24,7 +24,6 @@ _INTERFACE_FIELDS = (
 )
 """Fields of a card that list interfaces, of 1.0 and of 0.3, and the field of an interface that
 names its transport."""
-_TRANSPORT_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
 class CardPage(msgspec.Struct, frozen=True):
@@ -106,7 +105,7 @@ class ReplayCards:
         for binding in self._add:
             if binding not in offered:
                 url = authority if binding is Binding.GRPC else f"http://{authority}"
-                interfaces.append({"url": url, name: _TRANSPORT_NAMES[binding], **version})
+                interfaces.append({"url": url, name: CARD_BINDINGS[binding], **version})
         return interfaces
 
     @property

@@ -9,13 +9,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import CARD_BINDINGS, Binding, Dialect
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES
 
 Json = dict[str, Any]
-
-_BINDING_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
-"""Name of each binding in a card."""
 
 
 class OfferedInterface(msgspec.Struct, frozen=True):
@@ -88,7 +85,7 @@ class CardDeclarations(msgspec.Struct, frozen=True):
 
     def matching_interfaces(self, binding: Binding, dialect: Dialect) -> list[OfferedInterface]:
         """Return the interfaces that a call with this binding and dialect may use."""
-        name = _BINDING_NAMES.get(binding, "")
+        name = CARD_BINDINGS.get(binding, "")
         return [
             each for each in self.interfaces if each.binding == name and each.fits_dialect(dialect)
         ]

@@ -19,6 +19,7 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
+from a2a_proxy.capture.recorder_options import RecorderOptions
 from a2a_proxy.model.values import Finding, Frame, Observation
 from a2a_proxy.model.wire import Chunk, ChunkKind, DialFacts, Direction
 from a2a_proxy.observer import Observer
@@ -46,8 +47,8 @@ class SessionRecorder:
 
     def __init__(self, session: SessionFile, key: bytes) -> None:
         """`key` is the key of the redaction labels. Raises RecordingError."""
-        clean = create_redactor(key, policy_of(session.redact))
-        self._observer = Observer(clean, session.live)
+        clean = create_redactor(key, policy_of(session.options.redact))
+        self._observer = Observer(clean, session.options.live)
         self._writer = open_writer(session, clean)
 
     def store_chunks(self, chunks: list[Chunk]) -> None:
@@ -105,8 +106,7 @@ class AgentRelay:
             session,
             command,
             upstreams=self._upstreams,
-            redact=redact,
-            faults=faults,
+            options=RecorderOptions(redact=redact, faults=faults),
         )
         self._recorder: RelayRecorder | None = None
 

@@ -3,14 +3,13 @@
 import re
 from functools import lru_cache
 
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import CARD_BINDINGS, Dialect
 from a2a_proxy.rules.context import RuleContext
 
 NEW_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
 OLD_DIALECTS = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 
 _VERSION_PATTERN = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
-_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
 @lru_cache(256)
@@ -34,7 +33,7 @@ def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set
     found: set[tuple[int, int]] = set()
     for each in interfaces if isinstance(interfaces, list) else ():
         if not isinstance(each, dict) or (
-            for_binding and each.get("protocolBinding") != _BINDINGS.get(context.binding)
+            for_binding and each.get("protocolBinding") != CARD_BINDINGS.get(context.binding)
         ):
             continue
         version = parse_version(".".join(str(each.get("protocolVersion", "")).split(".")[:2]))
