@@ -95,6 +95,26 @@ def test_json(tmp_path: Path) -> None:
     assert value["ending"]["evidence"] == ["#1.1"]
 
 
+def test_show_has_it(tmp_path: Path) -> None:
+    """`show` has its line below the call, and the whole ending as JSON."""
+    record(path := tmp_path / "r.db", (_UNANSWERED + CLEAN_SEND).make_chunks())
+    tree = run_here(tmp_path, "show", path).lines
+    place = next(at for at, line in enumerate(tree) if "#1 SendMessage" in line)
+    assert tree[place + 1].strip() == (
+        "no-answer: the agent's side reset the connection without an answer, after 10 ms"
+    )
+    found = map(json.loads, run_here(tmp_path, "show", path, "--json").lines)
+    causes = [each["ending"] and each["ending"]["cause"] for each in found if "ending" in each]
+    assert causes == ["no-answer", None]
+
+
+def test_errors_are_shown_once(tmp_path: Path) -> None:
+    """An ending that says no more than the error is no line of its own."""
+    record(path := tmp_path / "r.db", _REFUSED.make_chunks())
+    tree = run_here(tmp_path, "show", path)
+    assert "agent-error" not in tree.out
+
+
 def test_filter_and_unknown_place(tmp_path: Path) -> None:
     lines = _why(tmp_path, _UNANSWERED + _HUNG, "-f", "op:SendMessage")
     assert lines[3] == "1 of 1 call did not end well"

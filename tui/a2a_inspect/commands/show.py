@@ -1,7 +1,10 @@
 """`a2a-inspect show`: print the conversation as a tree of sessions, contexts, tasks, exchanges and
 frames."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +27,7 @@ from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 
@@ -71,6 +75,7 @@ def _session_tree_lines(
         yield "  nothing was recorded"
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
+    about = _Remarks(marks, notes, EndingReader(recording))
     yield from (f"  {words}" for words in notes.line_at(0))
     for context, members in _group_by_context(rows, tasks):
         yield f"  context {make_visible(context)}" if context else "  outside any context"
@@ -93,13 +98,20 @@ def _session_tree_lines(
                         selection,
                         meanings,
                         frame_numbers.get(row.key),
-                        marks,
-                        notes,
+                        about,
                         agent,
                     )
                 )
     if everything:
         yield from ("  " + line for line in _process_lines(recording, session))
+
+
+class _Remarks(NamedTuple):
+    """What is said about exchanges and frames besides themselves."""
+
+    marks: SegmentMarks
+    notes: SessionNotes
+    endings: EndingReader
 
 
 class _SessionTasks:
@@ -184,13 +196,13 @@ def _exchange_lines(
     selection: ShowSelection,
     meanings: RuleMeanings,
     frame_numbers: set[int] | None,
-    marks: SegmentMarks,
-    notes: SessionNotes,
+    about: _Remarks,
     agent: str,
 ) -> Iterator[str]:
     """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a
     task."""
-    exchange = row.exchange
+    exchange, ending = row.exchange, about.endings.read(row)
+    marks, notes = about.marks, about.notes
     parts = [
         f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
         text.binding_and_dialect(exchange),
@@ -210,6 +222,8 @@ def _exchange_lines(
     if text.outcome_of(exchange) == "cut":
         parts.append(make_visible(text.end_reason(exchange)))
     yield "  ".join(part for part in parts if part)
+    if ending is not None and ending.is_worth_reading and ending.summary != exchange.error:
+        yield f"    {ending.cause}: {make_visible(ending.summary)}"
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
     yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
     if connection is not None:
@@ -340,12 +354,15 @@ def _session_objects(
 ) -> Iterator[dict[str, object]]:
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
+    endings = EndingReader(recording)
     for row in rows:
+        ending = endings.read(row)
         task, numbers = tasks.find(row.exchange), frame_numbers.get(row.key)
         note_objects = {"notes": notes.list_objects(row.exchange.id)}
         yield {
             **_exchange_object(recording, row, task, numbers),
             **marks.exchange_object(row.exchange.id),
+            "ending": ending.to_object() if ending is not None else None,
             **note_objects,
         }
     if selection.is_session_selected(session.id):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from a2a_proxy.model.values import Connection, Exchange, Frame
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import find_endings
@@ -17,16 +17,34 @@ _MAX_CACHED = 1000
 def session_endings(
     recording: Recording, session: SessionRow, numbers: Iterable[int] | None = None
 ) -> dict[int, Ending]:
-    """Return the endings of the calls of a session by exchange, of all or of `numbers`.
+    """Return the endings of the calls of a session by exchange, of all or of `numbers`."""
+    return find_endings(_read_calls(recording, session), numbers)
 
-    The end of a session that is still recorded is the last thing known of it.
-    """
+
+class EndingReader:
+    """The endings of a recording, each computed when it is asked for."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._calls: dict[int, SessionCalls] = {}
+
+    def read(self, row: ExchangeRow) -> Ending | None:
+        """Return the ending of a call; None if nothing shows that it did not end well."""
+        number = row.exchange.id
+        if row.session not in self._calls:
+            sessions = {each.id: each for each in self._recording.read_sessions()}
+            self._calls[row.session] = _read_calls(self._recording, sessions[row.session])
+        return find_endings(self._calls[row.session], [number]).get(number)
+
+
+def _read_calls(recording: Recording, session: SessionRow) -> SessionCalls:
+    """Return the calls of a session. The end of one that is still recorded is the last thing known
+    of it."""
     exchanges = [row.exchange for row in recording.read_exchanges(session.id, headers=False)]
     tasks = [row.task for row in recording.read_tasks(session.id)]
     ends = (max(each.started, each.closed, each.last_event) for each in exchanges)
     ended = session.ended or max(ends, default=session.facts.started)
-    calls = SessionCalls(exchanges, tasks, ended, _StoredCalls(recording, session.id))
-    return find_endings(calls, numbers)
+    return SessionCalls(exchanges, tasks, ended, _StoredCalls(recording, session.id))
 
 
 class _StoredCalls:
