@@ -151,7 +151,7 @@ def a_stream_as_lines(talk: Talk) -> Iterator[Want]:
     """One JSON object a line."""
     call = stream(talk)
     call.set("content-type", "application/x-ndjson", reply=True)
-    yield Want("A2A-HTTP-003", call)
+    yield Want("A2A-HTTP-003", call, call.answers[0])
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest")
