@@ -38,8 +38,8 @@ class EndingReader:
 
 
 def _read_calls(recording: Recording, session: SessionRow) -> SessionCalls:
-    """Return the calls of a session. The end of one that is still recorded is the last thing known
-    of it."""
+    """Return the calls of a session. The end of a session that is still recorded is the last thing
+    known of it."""
     exchanges = [row.exchange for row in recording.read_exchanges(session.id, headers=False)]
     tasks = [row.task for row in recording.read_tasks(session.id)]
     ends = (max(each.started, each.closed, each.last_event) for each in exchanges)
