@@ -221,7 +221,11 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         elif found == "other" and is_stream:
             self._form, self._events = _EVENTS, SseSplitter()
         exchange.streaming = self._form is _EVENTS
-        begun = inlet.collected_body
+        self._split_collected(events)
+
+    def _split_collected(self, events: list[SseEvent]) -> None:
+        """Split what arrived before the form was known."""
+        begun = self._bodies[TO_CLIENT].collected_body
         if self._events is not None and begun is not None:
             self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
 
@@ -257,9 +261,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         if is_stream and not inlet.problem and not inlet.is_truncated:
             self._form, self.exchange.streaming = _EVENTS, True
             self._events = SseSplitter()
-            begun = inlet.collected_body
-            assert begun is not None
-            self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
+            self._split_collected(events)
             inlet.clear()
         else:
             self._form, self._events = _Form.BODY, None
@@ -334,9 +336,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             found = self._release_events(is_end=True)
         elif self._form is _Form.UNKNOWN and self.exchange.streaming:
             self._form, self._events = _EVENTS, SseSplitter()
-            begun = self._bodies[TO_CLIENT].collected_body
-            if begun is not None:
-                self._events.feed(begun.data, begun.began, begun.start, begun.end, found)
+            self._split_collected(found)
         if self._form is not _EVENTS:
             return False
         assert self._events is not None

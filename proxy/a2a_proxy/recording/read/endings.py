@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from a2a_proxy.model.values import Connection, Exchange, Frame
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import find_endings
@@ -22,19 +23,19 @@ def session_endings(
 
 
 class EndingReader:
-    """The endings of a recording, each computed when it is asked for."""
+    """The endings of a session, each computed when it is asked for."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, session: SessionRow) -> None:
         self._recording = recording
-        self._calls: dict[int, SessionCalls] = {}
+        self._session = session
 
-    def read(self, row: ExchangeRow) -> Ending | None:
+    @cached_property
+    def _calls(self) -> SessionCalls:
+        return _read_calls(self._recording, self._session)
+
+    def read(self, number: int) -> Ending | None:
         """Return the ending of a call; None if nothing shows that it did not end well."""
-        number = row.exchange.id
-        if row.session not in self._calls:
-            sessions = {each.id: each for each in self._recording.read_sessions()}
-            self._calls[row.session] = _read_calls(self._recording, sessions[row.session])
-        return find_endings(self._calls[row.session], [number]).get(number)
+        return find_endings(self._calls, [number]).get(number)
 
 
 def _read_calls(recording: Recording, session: SessionRow) -> SessionCalls:

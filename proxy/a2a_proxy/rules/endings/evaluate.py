@@ -19,16 +19,17 @@ _RETRIED = frozenset(
 def find_endings(session: SessionCalls, numbers: Iterable[int] | None = None) -> dict[int, Ending]:
     """Return the endings of calls, and of the tasks that they left, by exchange; of all calls or
     of `numbers`."""
+    judged = [
+        number
+        for number in (session.exchanges if numbers is None else numbers)
+        if number in session.exchanges and _may_have_ended_badly(session.exchanges[number], session)
+    ]
+    if not judged:
+        return {}  # as for most calls: the rules need not be loaded
     all_rules()
     causes = sorted(CAUSES.values(), key=lambda each: each.rule)
-    found: dict[int, Ending] = {}
-    for number in session.exchanges if numbers is None else numbers:
-        exchange = session.exchanges.get(number)
-        if exchange is not None and _may_have_ended_badly(exchange, session):
-            ending = _judge_call(session, number, causes)
-            if ending is not None:
-                found[number] = ending
-    return found
+    found = {number: _judge_call(session, number, causes) for number in judged}
+    return {number: ending for number, ending in found.items() if ending is not None}
 
 
 def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
