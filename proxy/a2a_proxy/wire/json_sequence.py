@@ -86,7 +86,7 @@ class JsonSequence(State, tag="json"):
                     return
                 self._extent = JsonExtent()
             extent, first = self._extent, pos
-            pos = size if extent.broken else extent.feed(data, pos, size)
+            pos = extent.feed(data, pos, size)
             if extent.broken:
                 pos = size
             self._body.add(data[first:pos], at, start, base + pos if exact else end)
