@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from enum import IntEnum
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,19 @@ def cassette_schema() -> Schema:
         "anyOf": [
             {"$ref": f"#/$defs/{kind}"} for kind in ("header", *COUNTED_KINDS, "note", "end")
         ],
-        "$defs": {**lines, "session": session, **made},
+        "$defs": {**lines, "session": session, **_dedented(made)},
+    }
+
+
+def _dedented(definitions: Schema) -> Schema:
+    """Return the definitions with the same descriptions under every Python: 3.13 removes the
+    indentation of docstrings, 3.12 keeps it."""
+    return {
+        name: {
+            **schema,
+            **({"description": cleandoc(schema["description"])} if "description" in schema else {}),
+        }
+        for name, schema in definitions.items()
     }
 
 
