@@ -126,7 +126,8 @@ def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[1] == "  note: the run"
     call = next(at for at, line in enumerate(lines) if "note: the call" in line)
-    assert "#2 " in lines[call - 2] and "TASK_NOT_FOUND" in lines[call - 1]
+    assert "#2 " in lines[call - 2]
+    assert "TASK_NOT_FOUND" in lines[call - 1]
     frame = next(at for at, line in enumerate(lines) if "note: the frame" in line)
     assert "<--" in lines[frame - 1]
     assert [[each["text"] for each in one["notes"]] for one in objects[:3]] == [
