@@ -4,53 +4,84 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Protocol
 
 from a2a_proxy.model.values import Connection, Exchange, Frame, Task
-from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.recording.read.rows import (
+    ConnectionRow,
+    ExchangeRow,
+    FrameRow,
+    SessionRow,
+    TaskRow,
+    make_key,
+)
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import find_endings
+
+
+class _SessionReader(Protocol):
+    """What is read of a recording, which knows this module: it filters by endings."""
+
+    def read_session(self, number: int) -> SessionRow | None: ...
+
+    def read_exchanges(
+        self, session: int | None = None, *, headers: bool = True
+    ) -> Iterator[ExchangeRow]: ...
+
+    def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None: ...
+
+    def read_frames(
+        self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]: ...
+
+    def read_connection(self, row_key: int) -> ConnectionRow | None: ...
+
+    def read_task(
+        self, task_id: str, agent: str | None = None, *, session: int | None = None
+    ) -> list[TaskRow]: ...
 
 
 class EndingReader:
     """The endings of the calls of a recording. What is read of a session is kept for its next
     calls."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: _SessionReader) -> None:
         self._recording = recording
         self._sessions: dict[int, SessionCalls] = {}
 
     def read(self, row: ExchangeRow) -> Ending | None:
         """Return the ending of a call; None if nothing shows that it did not end well."""
-        calls = self._sessions.get(row.session)
-        if calls is None:
+        if row.session not in self._sessions:
             session = self._recording.read_session(row.session)
             assert session is not None
-            calls = self._sessions[row.session] = _read_calls(self._recording, session)
-        return next(find_endings(calls, [row.exchange]), None)
+            self._sessions[row.session] = SessionCalls(_StoredCalls(self._recording, session))
+        return next(find_endings(self._sessions[row.session], [row.exchange]), None)
+
+    def read_cause(self, key: int) -> str:
+        """Return the name of the cause of a call's ending; empty if there is none that is worth
+        reading."""
+        row = self._recording.read_exchange(key, headers=False)
+        ending = self.read(row) if row is not None else None
+        return ending.cause if ending is not None and ending.is_worth_reading else ""
 
 
-def session_endings(recording: Recording, session: SessionRow) -> Iterator[Ending]:
+def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[Ending]:
     """Yield the endings of the calls of a session."""
-    calls = _read_calls(recording, session)
-    return find_endings(calls, calls.source.read_exchanges())
-
-
-def _read_calls(recording: Recording, session: SessionRow) -> SessionCalls:
-    return SessionCalls(_StoredCalls(recording, session))
+    source = _StoredCalls(recording, session)
+    return find_endings(SessionCalls(source), source.read_exchanges())
 
 
 class _StoredCalls:
     """Facts of a recorded session, read when they are asked for."""
 
-    def __init__(self, recording: Recording, session: SessionRow) -> None:
+    def __init__(self, recording: _SessionReader, session: SessionRow) -> None:
         self._recording = recording
         self._session = session
 
     @cached_property
     def ended(self) -> int:
-        """End of the session; of one that is still recorded, the last time known of it."""
+        """End of the session; while it is recorded, the last time known of it."""
         ends = (max(each.started, each.closed, each.last_event) for each in self.read_exchanges())
         return self._session.ended or max(ends, default=self._session.facts.started)
 
