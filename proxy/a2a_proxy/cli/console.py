@@ -312,6 +312,10 @@ class TextConsole:
                 self._print_line(_rule_line(each))
             if (rest := len(rules) - _MAX_SUMMARY_RULES) > 0:
                 self._print_line(f"  and {text.format_count(rest, 'more rule')}")
+        if any(each.total.rule.startswith("A2A-END-") for each in rules):
+            self._print_line(
+                f"why calls failed: {shell_line('a2a-inspect', 'why', self._recording)}"
+            )
         if summary.findings:
             self._print_line(
                 f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}"

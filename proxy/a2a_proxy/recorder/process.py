@@ -37,6 +37,7 @@ from a2a_proxy.recorder.recording_output import (
     OutputFile,
     RecordingDisplaced,
     RetriesExhausted,
+    find_failures,
     open_writer,
     summarize_session,
     write_with_retries,
@@ -460,19 +461,37 @@ class _RecorderLoop:
             last=self._last_at,
             begins_at=read_beginning(self._folder),
         )
+        failures = self._find_failures(session)
         self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
+                findings=[each.finding for each in failures],
                 how="clean" if observer.ended else "unclean",
                 complete=observer.gaps.describe(*reasons),
                 lost=observer.lost,
                 edits=observer.edits,
             )
         )
+        if failures:
+            for each in failures:
+                self._send_now(each)
+            self._send_now(LinesEnd())
         self.output_file.check_in_place()
         done = summarize_session(self._path, session)
         file_layout.delete_journal(self._folder)
         self._send_now(done)
+
+    def _find_failures(self, session: int) -> list[FindingStatus]:
+        try:
+            return list(find_failures(self._path, session, self._last_at))
+        except Exception as error:  # a bug must not keep the session from its end
+            self._send_now(
+                TroubleStarted(
+                    f"why calls failed could not be found out: {error!r}",
+                    f"try {shell_line('a2a-inspect', 'why', self._path)}",
+                )
+            )
+            return []
 
 
 def collect_garbage() -> None:

@@ -2,7 +2,7 @@
 at the end."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from a2a_proxy import __version__
@@ -10,6 +10,7 @@ from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.values import Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
 from a2a_proxy.recorder.status import (
+    FindingStatus,
     RecorderDone,
     RuleSummary,
     Status,
@@ -17,9 +18,10 @@ from a2a_proxy.recorder.status import (
     TroubleStarted,
 )
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.endings import report_failures
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, key_bounds
+from a2a_proxy.recording.read.rows import SessionFacts, key_bounds, make_key
 from a2a_proxy.recording.store.file_header import file_identity
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
@@ -130,6 +132,21 @@ def write_with_retries(
             break
     if is_reported:
         send_status(TroubleEnded("the recording is written again, nothing is missing"))
+
+
+def find_failures(path: str | Path, session: int, ended: int) -> Iterator[FindingStatus]:
+    """Yield the findings about the endings of the calls of a session that ends now, `ended` in ns.
+
+    Raises:
+        RecordingError: the file cannot be read.
+    """
+    with Recording(path) as stored:
+        row = stored.read_session(session)
+        assert row is not None
+        for each in report_failures(stored, row, ended):
+            call = stored.read_exchange(make_key(session, each.exchange), headers=False)
+            operation = call.exchange.operation if call is not None else ""
+            yield FindingStatus(each, operation, finding_title(each.rule))
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:

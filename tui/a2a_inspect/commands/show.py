@@ -222,7 +222,13 @@ def _exchange_lines(
     if text.outcome_of(exchange) == "cut":
         parts.append(make_visible(text.end_reason(exchange)))
     yield "  ".join(part for part in parts if part)
-    if ending is not None and ending.is_worth_reading and ending.summary != exchange.error:
+    found = _findings_by_frame(recording, row)
+    if (
+        ending is not None
+        and ending.is_worth_reading
+        and ending.summary != exchange.error
+        and not any(each.rule == ending.rule for those in found.values() for each in those)
+    ):
         yield f"    {ending.cause}: {make_visible(ending.summary)}"
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
     yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
@@ -234,7 +240,6 @@ def _exchange_lines(
         )
     if selection.raw or selection.payloads:
         yield from ("    " + line for line in _header_lines(exchange))
-    found = _findings_by_frame(recording, row)
     for frame_row in recording.read_frames(row.key):
         frame = frame_row.frame
         findings, note_lines = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)

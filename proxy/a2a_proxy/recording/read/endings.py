@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from a2a_proxy.model.values import Connection, Exchange, Frame, Task
+import msgspec
+
+from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Task
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
     ExchangeRow,
@@ -18,6 +20,7 @@ from a2a_proxy.recording.read.rows import (
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import find_endings
+from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 
 
 class _SessionReader(Protocol):
@@ -70,6 +73,20 @@ def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[
     """Yield the endings of the calls of a session."""
     source = _StoredCalls(recording, session)
     return find_endings(SessionCalls(source), source.read_exchanges())
+
+
+def report_failures(
+    recording: _SessionReader, session: SessionRow, ended: int
+) -> Iterator[Finding]:
+    """Yield the findings of the endings of a session that ends now, `ended` in ns: of many alike
+    the first ones and a total."""
+    limit = RepeatLimit()
+    for each in session_endings(recording, msgspec.structs.replace(session, ended=ended)):
+        if each.severity is not None:
+            kind = (each.rule, int(each.severity), "", -1, "")
+            if limit.count_finding(kind, {}, (each.exchange, -1)):
+                yield each.to_finding()
+    yield from limit.make_totals(ended)
 
 
 class _StoredCalls:

@@ -122,14 +122,17 @@ class Writer:
         complete: str = "complete",
         lost: int = 0,
         edits: int = 0,
+        findings: Sequence[Finding] = (),
     ) -> None:
-        """Mark the session as ended at `ended` (ns; 0 if unknown) and close the file.
+        """Store the last findings, mark the session as ended at `ended` (ns; 0 if unknown) and
+        close the file.
 
         `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost`
         is the number of bytes that were not captured.
         """
         store = self._open_tables()
         with self._transaction(store.db):
+            store.states.write(_NO_CHANGES, findings)
             store.blocks.close()
             store.db.execute(
                 "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id "

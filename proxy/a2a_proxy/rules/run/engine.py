@@ -332,19 +332,7 @@ class Engine:
             rule = self._rules.get(due.rule)
             if rule is not None and rule.settled_at_end:
                 self._run_deadline(due, at, out)
-        for kind, count, told, (first, last) in self._repeat_limit.suppressed_counts():
-            ident, severity, agent, _, operation = kind
-            where = f" in {operation}" if operation else ""
-            where += f", from #{first} to #{last}" if first else ""
-            summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {
-                "count": str(count),
-                "listed": str(told),
-                "agent": agent,
-                "first": first,
-                "last": last,
-            }
-            out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
+        out.extend(self._repeat_limit.make_totals(at))
 
     def load(self, tasks: list[Task]) -> None:
         """Load the tasks of a recording after a restart."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.model.saved_state import State
+from a2a_proxy.model.values import Finding, Severity
 
 MAX_PER_EXCHANGE = 3
 """Maximum findings of one kind per exchange; further ones are only counted."""
@@ -58,19 +59,27 @@ class RepeatLimit(State):
         counts.reported += 1
         return count
 
-    def suppressed_counts(self) -> Iterator[tuple[FindingKind, int, int, tuple[str, str]]]:
-        """Yield each kind with unreported findings once: the number found, the number reported, and
-        the places of the first and the last: `1.3`.
-        """
-        for kind, counts in self._counts.items():
-            if counts.found > counts.reported:
-                yield (
-                    kind,
-                    counts.found,
-                    counts.reported,
-                    (_format_place(counts.first), _format_place(counts.last)),
-                )
-                counts.reported = counts.found
+    def make_totals(self, at: int) -> Iterator[Finding]:
+        """Yield the total of each kind with unreported findings once, at the end of a session,
+        ns."""
+        for (ident, severity, agent, _, operation), counts in self._counts.items():
+            if counts.found == counts.reported:
+                continue
+            first, last = _format_place(counts.first), _format_place(counts.last)
+            where = f" in {operation}" if operation else ""
+            where += f", from #{first} to #{last}" if first else ""
+            summary = (
+                f"found {counts.found} times in total{where}; {counts.reported} of them are listed"
+            )
+            evidence = {
+                "count": str(counts.found),
+                "listed": str(counts.reported),
+                "agent": agent,
+                "first": first,
+                "last": last,
+            }
+            counts.reported = counts.found
+            yield Finding(ident, Severity(severity), at, summary, evidence=evidence)
 
 
 def _format_place(place: FramePlace) -> str:
