@@ -21,6 +21,7 @@ from support_mutations import (
     Outcome,
     Place,
     Talk,
+    causes_of,
     compare,
     load_mutations,
     places,
@@ -104,7 +105,8 @@ def _judge(sample: str, each: Mutation) -> Outcome | None:
         return None
     if not wanted:
         return None
-    now, before = places(talk), unchanged(sample, each.prepare)
+    causes = causes_of(wanted)
+    now, before = places(talk, causes), unchanged(sample, each.prepare, causes)
     # A finding that was there before in the same place is found too.
     return compare(wanted, wanted & now | now - before)
 

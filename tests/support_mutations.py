@@ -33,8 +33,10 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.endings.ending import CAUSES
 from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.run import repeat_limit
+from support_rules import endings
 
 SAMPLES = Path(__file__).parent.parent / "recordings"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -538,8 +540,9 @@ def _broken(exchange: Ex) -> list[_Piece]:
 # --- findings
 
 
-def places(talk: Talk) -> Counter[Place]:
-    """Return the findings about a conversation, with their places."""
+def places(talk: Talk, causes: frozenset[str] = frozenset()) -> Counter[Place]:
+    """Return the findings about a conversation, with their places; of the endings, which follow
+    from most breaks of a stream, only those by these causes."""
     observer = Observer(Redactor(b"k" * 32), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []
     for chunk in chunks(talk):
@@ -553,6 +556,12 @@ def places(talk: Talk) -> Counter[Place]:
             found[
                 each.rule, exchange.uid if exchange else 0, uids.get((each.exchange, each.seq), 0)
             ] += 1
+    if causes:
+        found.update(
+            (each.rule, owner[number].uid, 0)
+            for number, each in endings(chunks(talk)).items()
+            if each.rule in causes and number in owner
+        )
     return found
 
 
@@ -620,9 +629,11 @@ def prepared(name: str, prepare: Prepare | None) -> Talk:
 
 
 @cache
-def unchanged(name: str, prepare: Prepare | None) -> Counter[Place]:
+def unchanged(
+    name: str, prepare: Prepare | None, causes: frozenset[str] = frozenset()
+) -> Counter[Place]:
     """Return the findings about a prepared sample before the change."""
-    return places(prepared(name, prepare))
+    return places(prepared(name, prepare), causes)
 
 
 def judge(
@@ -632,7 +643,13 @@ def judge(
     expected ones."""
     talk = prepared(name, prepare)
     wanted = Counter(place for want in change(talk) for place in want.places())
-    return compare(wanted, places(talk) - unchanged(name, prepare))
+    causes = causes_of(wanted)
+    return compare(wanted, places(talk, causes) - unchanged(name, prepare, causes))
+
+
+def causes_of(wanted: Iterable[Place]) -> frozenset[str]:
+    """Return the rules of causes among the expected findings."""
+    return frozenset(rule for rule, _, _ in wanted) & {each.rule for each in CAUSES.values()}
 
 
 def compare(wanted: Counter[Place], new: Counter[Place]) -> Outcome:

@@ -98,7 +98,7 @@ def the_agent_cancels_it(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     del call.answers[MIDDLE:]
     call.set("grpc-status", "1", trailer=True)
-    yield Want("A2A-STREAM-022", call)
+    yield Want("A2A-END-013", call)
 
 
 @mutation(*V1, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "dialect-0.2")
@@ -110,13 +110,13 @@ def it_fails_in_the_middle(talk: Talk) -> Iterator[Want]:
         del call.answers[MIDDLE:]
         call.set("grpc-status", "13", trailer=True)
         call.set("grpc-message", "out of paper", trailer=True)
-        yield Want("A2A-STREAM-022", call)
+        yield Want("A2A-END-013", call)
     else:
         del call.answers[MIDDLE + 1 :]
         change(error, lambda body: _into_error(call, body))
         if (named := _framing_of_errors(talk)) is not None:
             error.framing = named
-        yield Want("A2A-STREAM-022", call, error)
+        yield Want("A2A-END-013", call)
 
 
 def _framing_of_errors(talk: Talk) -> str | None:
@@ -145,6 +145,6 @@ def the_client_leaves_and_does_not_come_back(talk: Talk) -> Iterator[Want]:
     """In the middle; the recording goes on for a minute."""
     call = stream(talk)
     del call.answers[MIDDLE:]
-    call.finish = "leave"
+    call.finish, call.ended = "leave", call.answers[-1].at + 2 * SECOND
     wait(talk, 60)
-    yield Want("A2A-STREAM-023", call)
+    yield Want("A2A-END-023", call)

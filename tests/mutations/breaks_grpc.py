@@ -185,7 +185,7 @@ def the_agent_resets_a_stream(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     del call.answers[3:]
     call.finish = "cut"
-    yield Want("A2A-GRPC-016", call)
+    yield Want("A2A-END-018", call)
 
 
 @mutation(*STREAMS)
@@ -194,7 +194,7 @@ def the_agent_resets_a_stream_at_once(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     call.answers = []
     call.finish = "cut"
-    yield Want("A2A-GRPC-016", call)
+    yield Want("A2A-END-005", call)
 
 
 @mutation(*CALLS)

@@ -362,7 +362,7 @@ def it_breaks_down_in_the_midst_of_work(talk: Talk) -> Iterator[Want]:
     call = alone(talk, "approval")
     end_after(call, WORKING + 1)
     call.set("grpc-status", str(INTERNAL), trailer=True)
-    yield Want("A2A-STREAM-022", call)
+    yield Want("A2A-END-013", call)
 
 
 @mutation(BIDI)

@@ -264,7 +264,7 @@ def a_stream_is_cut_off(talk: Talk) -> Iterator[Want]:
     call = _stream(talk)
     del call.answers[-1]
     call.finish = "cut"
-    yield Want("A2A-SSE-011", call)
+    yield Want("A2A-END-018", call)
 
 
 @mutation(*ALL)
@@ -273,4 +273,4 @@ def a_stream_without_its_last_chunk(talk: Talk) -> Iterator[Want]:
     call = _stream(talk)
     del call.answers[-1]
     call.finish = "stall"
-    yield Want("A2A-SSE-011", call)
+    yield Want("A2A-END-018", call)

@@ -142,7 +142,7 @@ def leaving_one_stream_ends_the_other(talk: Talk) -> Iterator[Want]:
     del first.answers[CHUNK:], subscription.answers[-3:]
     first.finish = "leave"
     subscription.ended = max(first.ended, subscription.ended) + SECOND // 10
-    yield Want("A2A-STREAM-015", subscription)
+    yield Want("A2A-END-018", subscription)
     if not subscription.facts.dialect.value.startswith(
         "0"
     ):  # the snapshot there already has the state WORKING
@@ -156,4 +156,4 @@ def one_stream_is_not_told_of_the_end(talk: Talk) -> Iterator[Want]:
     del subscription.answers[-1]
     subscription.ended += 20 * SECOND
     subscription.finish = "leave"
-    yield Want("A2A-STREAM-021", subscription)
+    yield Want("A2A-END-016", subscription)

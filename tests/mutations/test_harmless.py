@@ -83,7 +83,7 @@ def the_agent_takes_its_time(talk: Talk) -> None:
 
 @harmless(*CALLS, "sdk-1.x-grpc", "sdk-0.3-grpc")
 def the_client_leaves_a_stream(talk: Talk) -> None:
-    """A moment before its end; that is A2A-STREAM-023's only where it never comes back."""
+    """A moment before its end; that is A2A-END-023's only where it never comes back."""
     call = stream(talk)
     del call.answers[4:]
     call.finish = "leave"

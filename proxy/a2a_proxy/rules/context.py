@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Dialect, Exchange, Frame, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
 from a2a_proxy.protocol.canonical import CanonicalForm
@@ -27,6 +27,7 @@ from a2a_proxy.rules.run.missing_payload import without_payload
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import SessionState
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _UNSET: Any = object()
 
@@ -322,6 +323,18 @@ class RuleContext:
         been seen."""
         found = self.agent.declarations
         return found if found is not None and found.at < self.record.started else None
+
+    @property
+    def is_stream_unfinished(self) -> bool:
+        """Whether the call is a stream that has shown no state in which it may end, no `final:
+        true` and no Message."""
+        record = self.record
+        done = (
+            record.state in TERMINAL
+            or record.state in INTERRUPTED
+            or record.first is EventKind.MESSAGE
+        )
+        return record.is_streaming and not (done or record.final_at)
 
     # --- time
 

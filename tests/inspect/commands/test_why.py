@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     EventPause,
@@ -144,25 +145,17 @@ def test_filter_and_unknown_place(tmp_path: Path) -> None:
 
 def test_check_counts_an_ending_once(tmp_path: Path) -> None:
     """The finding that follows from it is listed under it; SARIF leaves it out."""
-    cut = rpc_stream("SendStreamingMessage", send(), *_BEGIN, finish="cut")
-    record(tmp_path / "r.db", cut.make_chunks())
-    done = run_here(tmp_path, "check", tmp_path / "r.db", "--fail-on", "warning")
+    record(tmp_path / "r.db", all_rules()["A2A-END-027"].flagged.make_chunks())
+    check = ("check", tmp_path / "r.db", "--fail-on", "info")
+    done = run_here(tmp_path, *check)
     assert done.code == 1
-    assert "found: 0 errors, 1 warning, 0 infos" in done.lines
-    parent = next(n for n, line in enumerate(done.lines) if "A2A-END-018" in line)
-    assert done.lines[parent + 3].startswith("      warning A2A-SSE-011")
-    sarif = json.loads(run_here(tmp_path, "check", tmp_path / "r.db", "--format", "sarif").out)
-    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == ["A2A-END-018"]
-    junit = run_here(
-        tmp_path, "check", tmp_path / "r.db", "--format", "junit", "--fail-on", "warning"
-    ).out
-    assert junit.count("<failure") == 1
-    assert (
-        run_here(
-            tmp_path, "check", tmp_path / "r.db", "--select", "SSE", "--fail-on", "warning"
-        ).code
-        == 1
-    )
+    assert "found: 0 errors, 0 warnings, 1 info" in done.lines
+    parent = next(n for n, line in enumerate(done.lines) if "A2A-END-027" in line)
+    assert done.lines[parent + 3].startswith("      info    A2A-LAT-005")
+    sarif = json.loads(run_here(tmp_path, *check, "--format", "sarif").out)
+    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == ["A2A-END-027"]
+    assert run_here(tmp_path, *check, "--format", "junit").out.count("<failure") == 1
+    assert run_here(tmp_path, *check, "--select", "LAT").code == 1
 
 
 def test_unanswered_call_fails_the_check(tmp_path: Path) -> None:

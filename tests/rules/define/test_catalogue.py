@@ -15,7 +15,6 @@ from support_rules import endings, findings, told
 
 _FAILED_CALLS = {
     "A2A-AUTH-003": {"no-credentials"},
-    "A2A-STREAM-015": {"client-failed"},
     "A2A-VER-004": {"version-refused"},
 }
 """Clean examples in which a call fails nevertheless, because the rule is about the failure."""

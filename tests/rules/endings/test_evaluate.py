@@ -12,13 +12,14 @@ from a2a_proxy.rules.endings.ending import CAUSES
 from a2a_proxy.rules.examples.conversation import (
     ClientLeaves,
     EventPause,
+    grpc,
     json_text,
     rpc,
     rpc_error,
     rpc_stream,
 )
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import endings
 
 SCRIPTS = [each for rule in all_rules().values() for each in (rule.flagged, rule.clean)]
@@ -141,3 +142,26 @@ def test_page_of_the_manual_is_named() -> None:
     manual = Path(__file__).parents[3] / "proxy/a2a_proxy/manual/rules.md"
     text = manual.read_text()
     assert all(f"### {each.rule}: " in text for each in CAUSES.values())
+
+
+def test_stream_that_showed_no_state() -> None:
+    """That the task was active another stream has shown."""
+    first = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"))
+    second = rpc_stream("SubscribeToTask", {"id": "t1"}, chunk("a"), EventPause(0.1), id=2)
+    found = endings(run_together(first, second, after=25 * MS))
+    assert {number: each.cause for number, each in found.items()} == {
+        1: "stream-ended",
+        2: "stream-ended",
+    }
+
+
+def test_status_of_a_stream_that_its_client_ended() -> None:
+    """CANCELLED and DEADLINE_EXCEEDED follow from a deadline of the client; without one CANCELLED
+    is the agent's."""
+    call = ("SendStreamingMessage", send(), snapshot(), status("WORKING"))
+    timed = {"grpc-timeout": "9S"}
+    causes = [
+        endings(script)[1].cause
+        for script in (grpc(*call, status=1), grpc(*call, status=1, headers=timed))
+    ]
+    assert causes == ["stream-error", "agent-error"]

@@ -430,7 +430,7 @@ def test_queries_of_0_3_are_judged_by_0_3() -> None:
     ],
     ids=[
         "length",
-        "A2A-SSE-011",
+        "stream cut off before the end of its task",
         "client leaves",
         "by the end of the connection",
         "never answered",

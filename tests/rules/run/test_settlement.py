@@ -49,8 +49,6 @@ _SETTLED = {
 _DROPPED = {
     *(
         "A2A-GEN-018",
-        "A2A-LAT-002",
-        "A2A-LAT-004",
         "A2A-LAT-005",
         "A2A-LIVE-005",
         "A2A-LIVE-011",
@@ -61,9 +59,7 @@ _DROPPED = {
         "A2A-PUSH-011",
         "A2A-STDIO-018",
         "A2A-STREAM-006",
-        "A2A-STREAM-021",
     ),
-    "A2A-STREAM-023",
 }
 _WAITING = [rule for rule in all_rules().values() if rule.due is not None]
 _A, _B, _C, _END = (

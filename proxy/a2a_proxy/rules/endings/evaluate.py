@@ -35,7 +35,11 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
     if not exchange.events:
         return exchange.binding is not Binding.WEBHOOK
     state = exchange.states[-1] if exchange.states else ""
-    if exchange.binding is Binding.WEBHOOK or not (state in ACTIVE or is_waiting(state)):
+    if exchange.binding is Binding.WEBHOOK:
+        return False
+    if exchange.streaming and not state:
+        return bool(exchange.task_id)
+    if not (state in ACTIVE or is_waiting(state)):
         return False
     if exchange.streaming or is_waiting(state):
         return True

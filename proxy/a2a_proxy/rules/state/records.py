@@ -105,8 +105,6 @@ class TaskRecord(msgspec.Struct, gc=False):
     last: int = 0
     terminal: int = 0
     """Time of the first terminal state, ns; 0 if there is none yet."""
-    terminal_in: int = 0
-    """The exchange that showed that state."""
     is_fully_streamed: bool = False
     """Whether the stream that created the task was recorded to a terminal state."""
     generation: int = 0
@@ -139,8 +137,6 @@ class TaskRecord(msgspec.Struct, gc=False):
     """Time since which only one of several streams is left, ns; 0 if there were never several."""
     numbers: TaskGenerations | None = None
     """Its generations, if the agent numbers it."""
-    is_watched: bool = False
-    """Whether a deadline for its next event is scheduled."""
     client_versions: ClientVersions = ()
     notes: Notes | None = None
 

@@ -180,7 +180,7 @@ def _apply_after_terminal(
 
 def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
     """Treat the task as running again, so that this is reported only once."""
-    task.terminal = task.terminal_in = 0
+    task.terminal = 0
     _append_state(record, frame, task)
     return _CHANGED_FLAG
 
@@ -219,7 +219,7 @@ def _append_state(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> Non
     record.position, record.dropped = len(states) - 1, task.dropped
     task.awaits_client = frame.state in INTERRUPTED
     if frame.state in TERMINAL and not task.terminal:
-        task.terminal, task.terminal_in = frame.at, record.id
+        task.terminal = frame.at
 
 
 def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, data: bytes) -> int:

@@ -2,6 +2,7 @@
 3.3.2, 3.6, 7.4)."""
 
 from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
@@ -35,6 +36,7 @@ from a2a_proxy.wire.sse import SseEvent
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
 _SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
+_CANCELLED, _DEADLINE_EXCEEDED = 1, 4
 _GRPC_SERVER_ERRORS = frozenset({2, 13, 14, 15})
 _KEY_CARD = fetch_card(
     card(
@@ -319,7 +321,6 @@ def invented_task(call: CallFacts) -> Ending | None:
     Severity.WARNING,
     actor=Actor.AGENT,
     section="1.0 3.1.2; 0.3 7.2",
-    also_broken=("A2A-STREAM-022",),
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -330,10 +331,10 @@ def invented_task(call: CallFacts) -> Ending | None:
     clean=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING"), status("FAILED", second=1)
     ),
-    explains=("A2A-STREAM-022",),
 )
 def stream_error(call: CallFacts) -> Ending | None:
     """An error ends a stream whose task is submitted or working, and no terminal state was sent.
+    The gRPC status CANCELLED counts if the client has set no deadline.
 
     The client does not know whether the task failed or continues, and must call GetTask. The agent
     should send the terminal state of the task before it ends the stream.
@@ -341,7 +342,10 @@ def stream_error(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if not (exchange.error and exchange.events and call.state in ACTIVE) or exchange.ours:
         return None
-    if exchange.binding is Binding.GRPC and exchange.grpc_status in (1, 4):
+    is_timed = bool(header_value(exchange.request_headers, b"grpc-timeout"))
+    if exchange.grpc_status == _DEADLINE_EXCEEDED or (
+        exchange.grpc_status == _CANCELLED and is_timed
+    ):
         return None
     return Ending(
         summary=f"{exchange.error} ends the stream while the task is {call.state}",

@@ -209,7 +209,7 @@ def no_connection(call: CallFacts) -> Ending | None:
     bindings=_JUDGED,
     flagged=rpc("SendMessage", send(), finish="cut"),
     clean=CLEAN_SEND,
-    explains=("A2A-HTTP-016", "A2A-GRPC-003", "A2A-GRPC-016", "A2A-SSE-011", "A2A-STDIO-012"),
+    explains=("A2A-HTTP-016", "A2A-GRPC-003", "A2A-STDIO-012"),
 )
 def no_answer(call: CallFacts) -> Ending | None:
     """The agent's side closes or resets the connection, or its process ends, before the answer or

@@ -44,8 +44,7 @@ _RETURN_TIME = 30 * SECOND_NS
 _KNOWN_TIMEOUTS = (5, 10, 15, 20, 30, 60, 90, 100, 120, 180, 300, 600, 900, 3600)
 """Usual defaults of clients and gateways, s."""
 _AND_TOGETHER = 1000 * MS
-_LEFT_RULES = ("A2A-STREAM-023", "A2A-LAT-004")
-_CUT_RULES = ("A2A-SSE-011", "A2A-GRPC-003", "A2A-GRPC-016", "A2A-HTTP-016", "A2A-STDIO-012")
+_CUT_RULES = ("A2A-GRPC-003", "A2A-HTTP-016", "A2A-STDIO-012")
 _BEGIN = (snapshot(), status("WORKING"))
 
 
@@ -135,7 +134,6 @@ def _end_words(call: CallFacts) -> str:
     actor=Actor.AGENT,
     section="1.0 3.5.2",
     bindings=NETWORK,
-    also_broken=("A2A-STREAM-021",),
     flagged=run_together(
         rpc_stream("SendStreamingMessage", send(), *_BEGIN, EventPause(15), finish="leave"),
         rpc("GetTask", TASK_PARAMS, task("COMPLETED", second=1), id=2),
@@ -148,7 +146,6 @@ def _end_words(call: CallFacts) -> str:
         rpc("GetTask", TASK_PARAMS, task("COMPLETED", second=1), id=2),
         after=_AND_TOGETHER,
     ),
-    explains=("A2A-STREAM-021", *_LEFT_RULES),
 )
 def end_not_sent(call: CallFacts) -> Ending | None:
     """Another call shows the task in a terminal state, and two seconds later this stream has
@@ -198,13 +195,12 @@ def _similar_streams(call: CallFacts) -> list[LeftCall]:
     actor=Actor.BETWEEN,
     section="a2a-proxy: time-outs; RFC 9110 15.6.5",
     bindings=NETWORK,
-    also_broken=("A2A-SSE-011",),
     flagged=rpc_stream("SendStreamingMessage", send(), *_BEGIN, EventPause(6), finish="cut")
     + rpc_stream("SubscribeToTask", TASK_PARAMS, snapshot("WORKING"), EventPause(6), finish="cut"),
     clean=rpc_stream(
         "SendStreamingMessage", send(), *_BEGIN, EventPause(6), status("COMPLETED", second=6)
     ),
-    explains=(*_CUT_RULES, *_LEFT_RULES),
+    explains=_CUT_RULES,
 )
 def idle_timeout(call: CallFacts) -> Ending | None:
     """Several streams of active tasks end after the same silence on the same side.
@@ -243,10 +239,9 @@ def idle_timeout(call: CallFacts) -> Ending | None:
     actor=Actor.AGENT,
     section="1.0 3.1.2; RFC 9112 8; RFC 9113 8.1",
     bindings=NETWORK,
-    also_broken=("A2A-SSE-011",),
     flagged=rpc_stream("SendStreamingMessage", send(), *_BEGIN, finish="cut"),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGIN, status("COMPLETED", second=1)),
-    explains=(*_CUT_RULES, "A2A-STREAM-007", "A2A-STREAM-015"),
+    explains=(*_CUT_RULES, "A2A-STREAM-007"),
 )
 def stream_ended(call: CallFacts) -> Ending | None:
     """The agent's side ends or breaks off a stream that has shown no terminal or interrupted state,
@@ -261,6 +256,8 @@ def stream_ended(call: CallFacts) -> Ending | None:
     if not call.is_active or not (call.by_agent or exchange.how == "complete"):
         return None
     if not exchange.response_started or not call.answers:
+        return None
+    if exchange.how == "complete" and call.task_state not in ACTIVE:
         return None
     verb = "cut off" if call.by_agent else "ended"
     silence = f", {format_ns(call.silence)} after the last event" * (call.silence >= 5 * SECOND_NS)
@@ -309,7 +306,6 @@ def _known_timeout(duration: int) -> int:
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGIN, EventPause(1), finish="leave").then(
         rpc("GetTask", TASK_PARAMS, task("COMPLETED", second=9), id=2), 10_000 * MS
     ),
-    explains=_LEFT_RULES,
 )
 def work_stopped(call: CallFacts) -> Ending | None:
     """The client leaves the stream of an active task, and from then on every call shows the task as
@@ -359,7 +355,6 @@ def work_stopped(call: CallFacts) -> Ending | None:
     flagged=rpc("SendMessage", send(), seconds=6, finish="leave")
     + rpc("SendMessage", send(id="m2"), id=2, seconds=6, finish="leave"),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=6),
-    explains=_LEFT_RULES,
 )
 def client_timeout(call: CallFacts) -> Ending | None:
     """The client leaves several calls after the same duration, each before its first answer or
@@ -405,7 +400,6 @@ def client_timeout(call: CallFacts) -> Ending | None:
     bindings=NETWORK,
     flagged=rpc("SendMessage", send(), seconds=24, finish="open").then(CLEAN_SEND, 24_000 * MS),
     clean=CLEAN_SEND,
-    explains=("A2A-LAT-002", *_LEFT_RULES),
 )
 def agent_silent(call: CallFacts) -> Ending | None:
     """The agent has sent nothing for a call in 10 s, or nothing on the stream of an active task in
@@ -455,7 +449,6 @@ def agent_silent(call: CallFacts) -> Ending | None:
         fetch_card(), 10_000 * MS
     ),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGIN, status("COMPLETED", second=1)),
-    explains=_LEFT_RULES,
 )
 def client_failed(call: CallFacts) -> Ending | None:
     """The client leaves the stream of an active task within 50 ms of a frame, and does not ask for
@@ -491,7 +484,6 @@ def client_failed(call: CallFacts) -> Ending | None:
     actor=Actor.CLIENT,
     section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     bindings=NETWORK,
-    also_broken=("A2A-STREAM-023",),
     flagged=rpc_stream("SendStreamingMessage", send(), *_BEGIN, EventPause(1), finish="leave").then(
         fetch_card(), 60_000 * MS
     ),
@@ -499,7 +491,6 @@ def client_failed(call: CallFacts) -> Ending | None:
     + rpc_stream(
         "SubscribeToTask", TASK_PARAMS, snapshot("WORKING"), status("COMPLETED", second=1)
     ),
-    explains=_LEFT_RULES,
 )
 def task_left(call: CallFacts) -> Ending | None:
     """A client leaves the stream of an active task, and for 30 s no client requests that task and

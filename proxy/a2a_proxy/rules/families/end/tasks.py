@@ -170,7 +170,6 @@ def task_stuck(call: CallFacts) -> Ending | None:
     Severity.INFO,
     actor=Actor.CLIENT,
     section="1.0 3.1.3, 4.1.3",
-    also_broken=("A2A-LAT-004",),
     flagged=STARTED_CALL.then(
         rpc(
             "ListTasks",
@@ -183,7 +182,6 @@ def task_stuck(call: CallFacts) -> Ending | None:
     clean=STARTED_CALL.then(
         rpc("GetTask", TASK_PARAMS, task("COMPLETED", second=9), id=2), 20_000 * MS
     ),
-    explains=("A2A-LAT-004",),
 )
 def nobody_asked(call: CallFacts) -> Ending | None:
     """No request or event of a task that is submitted or working is seen for 10 minutes, on any

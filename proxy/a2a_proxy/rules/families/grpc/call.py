@@ -10,12 +10,7 @@ from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters
 from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
-from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, status, task
-from a2a_proxy.rules.facts.stream_end import (
-    describe_intermediary,
-    describe_last_state,
-    is_unfinished,
-)
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, snapshot, status, task
 
 _CONTENT_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
 _CLIENT_STATUSES = {
@@ -117,18 +112,12 @@ def _has_grpc_status(context: RuleContext) -> bool:
     )
 
 
-def _is_stream_unfinished(context: RuleContext) -> bool:
-    """Return whether the call streams a task that has not reached a state in which the stream may
-    end."""
-    return context.record.is_streaming and is_unfinished(context)
-
-
 def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     how, cut = context.exchange.how, context.record.abort_cause
     if how == "agent gone":
-        return _is_stream_unfinished(context)
+        return context.is_stream_unfinished
     quiet = ("rst_stream no_error", "rst_stream cancel", "rst_stream refused_stream")
-    return how == "agent reset" and cut not in quiet and _is_stream_unfinished(context)
+    return how == "agent reset" and cut not in quiet and context.is_stream_unfinished
 
 
 @rule(
@@ -148,8 +137,7 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends the stream (END_STREAM or RST_STREAM) without a `grpc-status` in the trailers
     or in a response that has header fields only. Not reported: a call that the client cancels, a
     call that is refused unprocessed (REFUSED_STREAM), a call with a wrong HTTP status
-    (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream that is reset before its end
-    (A2A-GRPC-016).
+    (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream that is reset before its end.
 
     Clients report UNKNOWN or INTERNAL and drop the answer, even if it was complete. The agent, or a
     proxy in front of it that drops trailers, must send `grpc-status` at the end of each call.
@@ -244,31 +232,3 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
                 summary=f"the client sends several values in {word}: {values[0][:60]!r}",
                 value=values[0],
             )
-
-
-@rule(
-    "A2A-GRPC-016",
-    "Stream reset by the agent",
-    Severity.WARNING,
-    actor=Actor.AGENT,
-    section="gRPC over HTTP/2; RFC 9113 6.4, 6.8",
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.EXCHANGE,
-    bindings=GRPC,
-    required_flags=FrameFlag.ODD_END,
-    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), finish="cut"),
-    clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
-)
-def reset(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent, or a proxy in front of it, ends the stream of a task with RST_STREAM (other than
-    NO_ERROR and CANCEL), with GOAWAY or by closing the connection, before the stream has shown a
-    terminal state, an interrupted state or a Message. As A2A-SSE-011, the finding names such a
-    proxy, and the silence before the end.
-
-    The client does not know the state of the task: it has to call GetTask, or subscribe again. If
-    it happens again, look for crashes of the agent and for timeouts of proxies.
-    """
-    if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):
-        cause = context.record.abort_cause or context.exchange.how
-        told = f"the agent's side breaks off the stream ({cause}) {describe_last_state(context)}"
-        yield RuleFinding(summary=told + describe_intermediary(context))

@@ -22,7 +22,6 @@ from a2a_proxy.rules.examples.conversation import (
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, status, task
 from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.facts.hosts import host_of, scheme_of
-from a2a_proxy.rules.facts.stream_end import is_cut_event_stream
 from a2a_proxy.rules.families.http.media import content_types, format_media_type
 
 _EVENT_STREAM_TYPE = "text/event-stream"
@@ -323,17 +322,17 @@ def _seconds_between(one: str, other: str) -> float:
 )
 def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     """The sender of an HTTP/1 body closes or resets the connection before all bytes of
-    `Content-Length`, or the last chunk, are sent. An event stream that the agent's side breaks off
-    before the end of its task is A2A-SSE-011 instead.
+    `Content-Length`, or the last chunk, are sent. Not judged is an event stream that the
+    agent's side breaks off before the end of its task: its ending says so.
 
     The body is incomplete: the receiver may have half a message and must discard it. The sender
     (the agent for responses, the client for requests), or a proxy in between, broke the connection
     off.
     """
     exchange = context.exchange
-    if not exchange.http_version.startswith("1") or is_cut_event_stream(context):
+    if not exchange.http_version.startswith("1"):
         return
-    if exchange.how == "agent gone" and exchange.status:
+    if exchange.how == "agent gone" and exchange.status and not context.is_stream_unfinished:
         side, length, coding = (
             "response",
             context.response_header("content-length"),

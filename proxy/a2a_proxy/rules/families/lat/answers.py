@@ -18,15 +18,12 @@ from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
-from a2a_proxy.rules.state.records import ACTIVE
 
 SECOND_NS = 1000 * MS
 MAX_FIRST_EVENT = 5 * SECOND_NS
 MAX_UNARY = 10 * SECOND_NS
-MAX_STALL = 30.0
-"""Seconds."""
-MAX_IDLE = 600.0
 MAX_WAITING = 600.0
+"""Seconds."""
 MAX_CLOSE = 500 * MS
 MAX_UNANSWERED = 2 * SECOND_NS
 """From here on a late close is reported by A2A-STREAM-006."""
@@ -111,106 +108,6 @@ def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
             summary=f"the agent answered {context.operation} after "
             f"{format_seconds(context.at - request_snapshot)}"
         )
-
-
-def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
-    record = context.record
-    if not record.started or record.state not in ACTIVE:
-        return
-    if context.at - record.last_at < MAX_STALL * SECOND_NS:
-        context.schedule_due(MAX_STALL - (context.at - record.last_at) / SECOND_NS)
-        return
-    summary = (
-        f"no event for {format_seconds(context.at - record.last_at)}, the task is "
-        f"{TaskState(record.state).label}"
-    )
-    yield RuleFinding(summary=summary, seq=record.last_seq)
-
-
-@rule(
-    "A2A-LAT-002",
-    "Stream stalls",
-    Severity.INFO,
-    section="a2a-proxy: latency of streams",
-    scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.FIRST,
-    operations=STREAMING_OPERATIONS,
-    due=_check_stalled,
-    flagged=rpc_stream(
-        "SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(40), status("COMPLETED")
-    ),
-    clean=rpc_stream(
-        "SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(20), status("COMPLETED")
-    ),
-)
-def stall(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream has no event for 30 s while its task is submitted or working.
-
-    The client does not know whether the agent still works or has failed, and idle timeouts of
-    gateways close such streams. The agent should send status updates more often.
-    """
-    context.schedule_due(MAX_STALL)
-    yield from ()
-
-
-def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
-    task = context.task
-    if task is None:
-        return
-    if task.state not in ACTIVE:
-        task.is_watched = False
-        return
-    idle = context.at - task.last
-    if idle < MAX_IDLE * SECOND_NS:
-        context.schedule_due(MAX_IDLE - idle / SECOND_NS)
-        return
-    yield RuleFinding(
-        summary=f"task {task.task_id} is {TaskState(task.state).label}, but "
-        f"no request or event has "
-        f"named it for "
-        f"{format_seconds(idle)}",
-        seq=-1,
-    )
-
-
-@rule(
-    "A2A-LAT-004",
-    "No activity on an active task",
-    Severity.INFO,
-    actor=Actor.AGENT,
-    section="1.0 4.1.3",
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.LIVE,
-    due=_check_stuck,
-    flagged=rpc(
-        "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
-    ).then(
-        rpc(
-            "ListTasks",
-            {"status": "TASK_STATE_FAILED"},
-            {"tasks": [], "nextPageToken": "", "pageSize": 50},
-            id=2,
-        ),
-        700 * SECOND_NS,
-    ),
-    clean=rpc(
-        "SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")
-    ).then(rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND_NS),
-)
-def stuck(context: RuleContext) -> Iterator[RuleFinding]:
-    """No request or event of a task that is submitted or working is seen for 10 minutes, on any
-    connection.
-
-    The agent may have lost the task, which then never finishes. The client should call GetTask; the
-    agent must move a task that it cannot finish to a terminal state.
-    """
-    # Checked when an exchange ends and its task is still active: most tasks end in the exchange
-    # that began them.
-    task = context.task
-    if task is not None and task.state in ACTIVE and not task.is_watched:
-        task.is_watched = True
-        context.schedule_due(MAX_IDLE)
-    yield from ()
 
 
 def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:

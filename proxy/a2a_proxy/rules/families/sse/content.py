@@ -27,11 +27,6 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
-from a2a_proxy.rules.facts.stream_end import (
-    describe_intermediary,
-    describe_last_state,
-    is_cut_event_stream,
-)
 from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
@@ -44,11 +39,6 @@ _DRAFT_MEMBERS = ("messageUpdate",)
 _UNREADABLE_KINDS: Any = object()
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED_EVENTS = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
-_END_WORDS = {
-    "eof": "closes the connection",
-    "reset": "resets the connection",
-    "goaway": "closes the connection (GOAWAY)",
-}
 
 
 def _error_event(value: Json) -> RawBytes:
@@ -267,38 +257,6 @@ def after_error(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(
             summary=f"{what} follows an error on the same stream; clients stop at the error"
         )
-
-
-@rule(
-    "A2A-SSE-011",
-    "Stream cut off on the agent's side",
-    Severity.WARNING,
-    actor=Actor.AGENT,
-    section="RFC 9112 8; RFC 9113 8.1",
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.EXCHANGE,
-    bindings=HTTP,
-    required_flags=FrameFlag.ODD_END,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), finish="cut"),
-    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
-)
-def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's side breaks off an event stream (connection reset or closed before the last
-    chunk, RST_STREAM other than NO_ERROR) although the stream has shown no terminal or interrupted
-    state, no message and no error. The finding names the server in front of the agent if the
-    response shows one (`Via`, `Server`), because that server may have ended the stream, and the
-    silence before the end if it was at least five seconds.
-
-    The client does not know the outcome of the task: it must call GetTask or subscribe again. Look
-    for the cause in the agent or in a server in front of it, for example a crash or an idle
-    timeout.
-    """
-    if not is_cut_event_stream(context):
-        return
-    cause = context.record.abort_cause
-    how = _END_WORDS.get(cause, f"sends {cause}" if cause else "breaks off")
-    told = f"the agent's side {how} {describe_last_state(context)}, without ending the stream"
-    yield RuleFinding(summary=told + describe_intermediary(context), value=cause)
 
 
 @rule(

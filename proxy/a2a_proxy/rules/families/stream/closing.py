@@ -7,24 +7,17 @@ from a2a_proxy.model.values import Actor, Binding, EventKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.endings.call_index import CLIENT_LEFT
-from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.conversation import EventPause, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label
-from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_silence
-from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE
+from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
-from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
 _SECOND_NS = 1_000_000_000
 LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
 """Seconds after the terminal event: after the first the end is late, after the second it counts as
 missing."""
-RETURN_TIME = 30
-"""Seconds within which a client that left a stream is expected to request its task again."""
-_LEAVING_WORDS = {"client cancel": "cancelled the stream", "client gone": "closed its connection"}
-_CANCELLED, _DEADLINE_EXCEEDED = 1, 4
-"""gRPC status codes."""
 
 _WORKING_EVENTS = (snapshot(), status("WORKING"))
 _QUESTION_EVENT = status("INPUT_REQUIRED", second=1, message=reply("which one?"))
@@ -125,10 +118,9 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends a stream cleanly, without an error, while the last state on this stream is
-    SUBMITTED or WORKING; in 0.x also without `final: true`. The finding names a proxy in front of
-    the agent if the response shows one, and the silence before the end if it was at least five
-    seconds. Not judged if a frame after that state could not be decoded, or if the stream has shown
-    a terminal state before: A2A-STREAM-005 reports events after that.
+    SUBMITTED or WORKING; in 0.x also without `final: true`. Not judged if a frame after that
+    state could not be decoded, or if the stream has shown a terminal state before: A2A-STREAM-005
+    reports events after that.
 
     The client takes the end of the stream for the end of the work and never learns the result, or
     has to poll. The agent must keep the stream open until the task ends or needs input.
@@ -141,7 +133,7 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
             f"the agent ended the stream without an error while the task was "
             f"{state_label(record.state)}"
         )
-        yield RuleFinding(summary=told + describe_silence(context) + describe_intermediary(context))
+        yield RuleFinding(summary=told)
 
 
 @rule(
@@ -261,106 +253,6 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     elif context.is_enveloped and b'"final"' not in frame.payload and not frame.truncated:
         yield RuleFinding(
             summary="a status update has no member `final`", path=context.root.rstrip(".")
-        )
-
-
-@rule(
-    "A2A-STREAM-022",
-    "Stream ended with an error while the task was active",
-    Severity.WARNING,
-    section="1.0 3.1.2; 0.3 7.2",
-    scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.ERROR,
-    operations=WITH_LIVE,
-    flagged=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        *_WORKING_EVENTS,
-        {"error": rpc_error(-32603, "INTERNAL_ERROR")},
-    ),
-    clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, status("FAILED", second=1)),
-)
-def failed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent.
-    The gRPC status CANCELLED counts if the client has neither cancelled the call nor set a
-    deadline.
-
-    The client does not know whether the task failed or continues, and must call GetTask. The agent
-    should send the terminal state of the task before it ends the stream.
-    """
-    record, task = context.record, context.task
-    if not record.events or record.state not in ACTIVE or (task is not None and task.terminal):
-        return
-    if record.errors > 1:  # the first error was reported; A2A-SSE-008 reports the others
-        return
-    if context.binding is Binding.GRPC and _is_by_client(context):
-        return
-    failure = context.failure
-    named = failure.name or (failure.status_name if context.binding is Binding.GRPC else "an error")
-    told = f"{named} {failure.code} ends the stream of a task that is {state_label(record.state)}"
-    if context.binding is Binding.GRPC and failure.code == _CANCELLED:
-        told += ", although the client has not cancelled it"
-    yield RuleFinding(summary=told + describe_intermediary(context))
-
-
-def _is_by_client(context: RuleContext) -> bool:
-    """Whether a gRPC status is due to the client's deadline."""
-    code = context.frame.error_code
-    return code == _DEADLINE_EXCEEDED or (
-        code == _CANCELLED and bool(context.request_header("grpc-timeout"))
-    )
-
-
-@rule(
-    "A2A-STREAM-023",
-    "Client left the stream of an active task",
-    Severity.INFO,
-    actor=Actor.CLIENT,
-    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
-    bindings=NETWORK,
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.LIVE,
-    operations=STREAMS,
-    due=lambda see: _check_returned(see),
-    required_flags=FrameFlag.ODD_END,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave").then(
-        fetch_card(), 60 * _SECOND_NS
-    ),
-    clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave")
-    + rpc_stream(
-        "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)
-    ),
-)
-def left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves the stream of an active task, and for 30 s no client requests that task and
-    no connection delivers news of it. Not reported if an error had ended the stream, which is
-    A2A-STREAM-022.
-
-    Leaving a stream does not cancel the task: it continues, may cost money, and its result is not
-    fetched. The client should call CancelTask, or return with SubscribeToTask or GetTask.
-    """
-    record = context.record
-    if (
-        context.exchange.how in CLIENT_LEFT
-        and record.state in ACTIVE
-        and not record.errors
-        and context.task is not None
-        and not context.task.terminal
-    ):
-        context.schedule_due(RETURN_TIME, f"{context.exchange.closed} {context.exchange.how}")
-    yield from ()
-
-
-def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
-    task = context.task
-    closed, _, how = context.due_note.partition(" ")
-    if task is not None and task.last <= int(closed) and task.state not in TERMINAL:
-        what = _LEAVING_WORDS.get(how, "left")
-        yield RuleFinding(
-            summary=f"the client {what} while task {task.task_id} was "
-            f"{state_label(task.state)}, and "
-            f"did not ask for "
-            f"the task within {RETURN_TIME} s"
         )
 
 

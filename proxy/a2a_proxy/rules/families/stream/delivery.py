@@ -317,5 +317,5 @@ def is_progress(context: RuleContext) -> bool:
 
 
 def is_task_end(context: RuleContext) -> bool:
-    """Whether the event shows the end of the task: A2A-STREAM-021 reports a stream without it."""
+    """Whether the event shows the end of the task: A2A-END-016 reports a stream without it."""
     return context.frame.event is EventKind.STATUS and TaskState(context.frame.state).terminal

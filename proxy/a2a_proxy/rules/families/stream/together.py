@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.endings.call_index import CLIENT_LEFT
-from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc_stream
+from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, Script, run_together
-from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.families.stream.delivery import (
     MissingEvent,
     find_crossing,
@@ -25,21 +22,11 @@ from a2a_proxy.rules.families.stream.delivery import (
     other_streams,
     stream_delivery,
 )
-from a2a_proxy.rules.families.stream.words import STREAMS
-from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
+from a2a_proxy.rules.state.records import ExchangeRecord
 
 _SECOND_NS = 1_000_000_000
 DELIVERY_GRACE = 5
 """Seconds within which an event must reach the other streams."""
-MAX_SILENCE = 10
-"""Seconds after a terminal state, shown elsewhere, within which a stream must show it or end."""
-MAX_ENDS = 8
-"""Ends of one task within `MAX_SILENCE` seconds that other streams are expected to show. The limit
-keeps a task that continues and ends with each event from costing time for each of its streams at
-each event."""
-_TOGETHER_TIME = 1
-"""Seconds after a client left one stream within which the end of another counts as its
-consequence."""
 
 _EVENT_A, _EVENT_B, _EVENT_C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
 _COMPLETED_EVENT = status("COMPLETED", second=9)
@@ -219,112 +206,3 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1
             )
-
-
-@rule(
-    "A2A-STREAM-015",
-    "Client's departure from one stream ended another",
-    Severity.WARNING,
-    actor=Actor.AGENT,
-    section="1.0 3.5.2",
-    bindings=NETWORK,
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.LIVE,
-    operations=STREAMS,
-    also_broken=("A2A-STREAM-007",),
-    flagged=_two_streams((_EVENT_A,), (_EVENT_A, EventPause(0.1)), "leave"),
-    clean=_two_streams((_EVENT_A,), (_EVENT_A, _COMPLETED_EVENT), "leave"),
-)
-def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves one stream of an active task, and within a second the agent ends another
-    stream of the same task.
-
-    The streams of a task are independent: a client that leaves must not end those of other clients.
-    The agent must keep the other streams open.
-    """
-    record, task, exchange = context.record, context.task, context.exchange
-    if task is None:
-        return
-    state = record.state or task.state  # a subscription of 0.x may have delivered chunks only
-    if task.terminal or state not in ACTIVE:
-        return
-    notes = task.writable_notes()
-    if exchange.how in CLIENT_LEFT:
-        notes["stream.left"] = [exchange.closed, exchange.id]
-        return
-    at, other = notes.get("stream.left", (0, 0))
-    if other and not record.errors and 0 <= exchange.closed - at < _TOGETHER_TIME * _SECOND_NS:
-        waited = (exchange.closed - at) // 1_000_000
-        told = f"the agent ended this stream {waited} ms after the client of #{other} left"
-        yield RuleFinding(summary=f"{told}; the task is {state_label(state)}")
-
-
-@rule(
-    "A2A-STREAM-021",
-    "Open stream does not show the end of its task",
-    Severity.WARNING,
-    section="1.0 3.5.2",
-    scope=EvidenceScope.LIVE,
-    bindings=NETWORK | WEBHOOK,
-    trigger_flags=FrameFlag.TERMINAL,
-    due=lambda see: _check_end_shown(see),
-    flagged=run_together(
-        rpc_stream(
-            "SendStreamingMessage",
-            send(),
-            snapshot(),
-            status("WORKING"),
-            EventPause(15),
-            finish="open",
-        ),
-        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=2),
-        after=1000 * MS,
-    ),
-    clean=run_together(
-        rpc_stream(
-            "SendStreamingMessage",
-            send(),
-            snapshot(),
-            status("WORKING"),
-            EventPause(3),
-            status("COMPLETED"),
-        ),
-        rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
-        after=1000 * MS,
-    ),
-)
-def untold(context: RuleContext) -> Iterator[RuleFinding]:
-    """An answer, a push notification or another stream shows a task in a terminal state, and 10 s
-    later an open stream of the task has neither shown that state nor ended.
-
-    The client of that stream waits for a task that has ended. The agent must send the terminal
-    state on every stream of the task, and then close it.
-    """
-    task = context.task
-    if (
-        task is None
-        or task.terminal_in != context.record.id
-        or not context.has_flag(FrameFlag.CHANGED)
-    ):
-        return
-    ends_shown = task.writable_notes().setdefault("stream.ends", [])
-    if len(ends_shown) == MAX_ENDS and context.at - ends_shown[0] < MAX_SILENCE * _SECOND_NS:
-        return
-    ends_shown[:] = [*ends_shown[1 - MAX_ENDS :], context.at]
-    for number in task.streams:
-        other = context.session.exchange_records.get(number)
-        if other is not None and number != context.record.id and not other.terminal:
-            context.schedule_due(MAX_SILENCE, f"{context.record.id} {context.frame.state}", other)
-    yield from ()
-
-
-def _check_end_shown(context: RuleContext) -> Iterator[RuleFinding]:
-    record = context.record
-    if record.started and record.closed_exchange is None and not record.terminal:
-        exchange, state = context.due_note.split()
-        shown = TaskState(int(state)).label
-        yield RuleFinding(
-            summary=f"#{exchange} showed {shown} {MAX_SILENCE} s ago; this stream "
-            f"has not and is still "
-            f"open"
-        )
