@@ -178,7 +178,13 @@ def test_errors_name_the_odd_file_name_safely(name: Path, tmp_path: Path) -> Non
 def test_commands_print_an_odd_file_name_safely(name: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     command_output(state, "a2a-proxy", "demo", "--record", name)
-    for words in (("ls",), ("show",), ("check",), ("redaction",), ("check", "--format", "json")):
+    for words in (
+        ("ls",),
+        ("show",),
+        ("check",),
+        ("export", "--dry-run"),
+        ("check", "--format", "json"),
+    ):
         command_output(state, "a2a-inspect", *words, name)
     done = run(
         state, "a2a-inspect", "check", name, "--format", "json", "-o", name.with_suffix(".json")

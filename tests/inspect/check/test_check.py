@@ -204,6 +204,28 @@ def junit(path: Path, tmp_path: Path, *words: str) -> str:
     return check(tmp_path, path, "--format", "junit", *words).out
 
 
+def test_junit_readers_find_every_case(tmp_path: Path) -> None:
+    """What services for CI show: counts, the class and name of each case, message, kind and text of
+    a failure, and of which session this is."""
+    document = JUnitXml.fromstring(junit(LOSSY, tmp_path).encode())
+    (suite,) = document
+    assert {each.name: each.value for each in suite.properties()} == {
+        "recording": str(LOSSY),
+        "session": "1",
+        "exchanges": "9",
+        "frames": "43",
+    }
+    cases = list(suite)
+    assert document.tests == suite.tests == len(cases) >= len(all_rules())
+    assert (document.failures, document.errors) == (suite.failures, suite.errors) == (1, 0)
+    (lost,) = (case for case in cases if case.is_failure)
+    assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")
+    (failure,) = lost.result
+    summary = "#8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5"
+    assert (failure.type, failure.message) == ("error", summary)
+    assert failure.text.startswith(f"error {summary} (")
+
+
 def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
     """By the schema of SARIF 2.1.0; also with a suppressed finding."""
     schema = json.loads(SARIF.read_text())

@@ -178,7 +178,6 @@ def test_two_agents_are_drawn_in_one_diagram(tmp_path: Path) -> None:
     assert "hand-off to clerk:8000" in drawing
     assert "interrupted by a message #3.0" in drawing
     assert "\x1b" not in drawing
-    assert lanes(tmp_path, path, "clerk", "--mermaid").lines[0] == "sequenceDiagram"
 
 
 def test_a_chain_of_three_agents(tmp_path: Path) -> None:
@@ -213,7 +212,6 @@ def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
     for words, error in (
         (("9",), "r.db has no exchange 9; it has #1 to "),
         (("1", "2"), "only one conversation can be drawn at a time"),
-        (("1", "--json", "--mermaid"), "cannot be combined"),
     ):
         done = lanes(tmp_path, path, *words)
         assert (done.code, error in done.err) == (2, True), done.err

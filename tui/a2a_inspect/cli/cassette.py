@@ -64,11 +64,10 @@ def scan_files(
     \b
     Exit code: 0 no secrets, 1 at least one secret, 2 a file cannot be read.
     """
-    from a2a_inspect.commands.scan import ScanOptions
     from a2a_inspect.commands.scan import scan_files as run
     from a2a_inspect.data.redacted_view import RedactionOptions
 
-    return run(files, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
+    return run(files, RedactionOptions(redact, redact_policy), as_json=as_json)
 
 
 @cassette.command("trim")

@@ -103,6 +103,10 @@ _command_option = click.option(
     "--with-command", is_flag=True, help="Keep the command line and the process id of the proxy."
 )
 
+_dry_run_option = click.option(
+    "--dry-run", "-n", is_flag=True, help="Print what --redact would remove; write nothing."
+)
+
 
 def _add_format_command(form: ExportFormat) -> None:
     @add_common_options
@@ -113,16 +117,21 @@ def _add_format_command(form: ExportFormat) -> None:
         redact: tuple[str, ...],
         redact_policy: Path | None,
         output: Path | None,
+        dry_run: bool = False,
         **options: bool,
     ) -> None:
         from a2a_inspect.commands.export import ExportOptions, export_recording
+        from a2a_inspect.commands.scan import preview_redaction
         from a2a_inspect.data.redacted_view import RedactionOptions
 
+        if dry_run:
+            preview_redaction(recording, RedactionOptions(redact, redact_policy), where)
+            return
         selected = ExportOptions(recording, where, RedactionOptions(redact, redact_policy))
         export_recording(selected, output, form.name, **options)
 
     if form.name == DEFAULT_FORMAT:
-        run = _command_option(run)
+        run = _dry_run_option(_command_option(run))
     export.command(
         form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description
     )(run)

@@ -60,7 +60,6 @@ _TOPICS = {
     "note": "recordings",
     "prune": "recordings",
     "recover": "recordings",
-    "redaction": "redaction",
     "rules": "rules",
     "segments": "segments",
     "show": "filters",
@@ -75,7 +74,7 @@ _HELP_SECTIONS = (
         ("ls", "show", "why", "tail", "lanes", "segments", "stats", "diff", "note", "keys"),
     ),
     ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
-    ("Import and export", ("import", "export", "cassette", "archive", "redaction")),
+    ("Import and export", ("import", "export", "cassette", "archive")),
     ("Maintain", ("merge", "prune", "recover")),
     ("Help", ("help", "completion")),
 )
@@ -404,7 +403,6 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 @click.argument(
     "words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]", shell_complete=complete_place
 )
-@click.option("--mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
 @click.option(
     "--width",
     type=click.IntRange(min=40),
@@ -493,24 +491,6 @@ def prune_recordings(
         parse_size("--max-size", max_size) if max_size is not None else None,
     )
     prune_files(recordings, limits, time.time_ns(), **how)
-
-
-@cli.command("redaction")
-@_recording_argument
-@add_redaction_options
-@json_option
-def show_redaction(
-    recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool
-) -> None:
-    """Print what a redaction policy would remove from a recording, before `export` or a capture
-    applies it.
-
-    Without a policy, the default policy is used. Nothing is written.
-    """
-    from a2a_inspect.commands.scan import ScanOptions, preview_redaction
-    from a2a_inspect.data.redacted_view import RedactionOptions
-
-    preview_redaction(recording, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
 
 
 @cli.command("merge")
@@ -699,7 +679,6 @@ _READERS = (
     segments_of,
     show_swimlane,
     write_note,
-    show_redaction,
 )
 _CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim"))
 for _each in (

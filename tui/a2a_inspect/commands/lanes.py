@@ -1,5 +1,4 @@
-"""`a2a-inspect lanes`: print a conversation as a swimlane, as JSON lines, or as a Mermaid
-diagram."""
+"""`a2a-inspect lanes`: print a conversation as a swimlane or as JSON lines."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,6 @@ import msgspec
 
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
-from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.errors import UserError
@@ -29,7 +27,6 @@ class LaneOptions(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     """An exchange number (`2`, or `1:2` with its session) or the beginning of a task id."""
     as_json: bool = False
-    mermaid: bool = False
     width: int | None = None
     """Width in cells; None: the terminal's."""
 
@@ -38,11 +35,8 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
     """Print one conversation.
 
     Raises:
-        UserError: the conversation does not exist, the words name several, or both output formats
-        are requested.
+        UserError: the conversation does not exist, or the words name several.
     """
-    if options.as_json and options.mermaid:
-        raise UserError("--json and --mermaid cannot be combined", "choose one")
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
         # The first line: the parties.
@@ -58,16 +52,12 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
         for row in conversation.iterate_rows():
             print_json(_row_object(row, conversation.lanes))
         return
-    for line in (
-        diagram_lines(conversation.lanes, conversation.iterate_rows(), len(conversation.order))
-        if options.mermaid
-        else _swimlane_lines(conversation, options)
-    ):
+    for line in _swimlane_lines(conversation, options.width):
         print_line(line)
 
 
-def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Iterator[str]:
-    width = options.width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
+def _swimlane_lines(conversation: LaneConversation, width: int | None) -> Iterator[str]:
+    width = width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
     places = make_geometry(max(width, _MIN_WIDTH), conversation.lanes)
     began = (
         text.format_date_time(conversation.order.start)

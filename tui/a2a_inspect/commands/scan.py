@@ -1,15 +1,13 @@
-"""`a2a-inspect cassette scan` and `redaction`: list secrets, and preview what a policy would
-remove."""
+"""`a2a-inspect cassette scan` and `export --dry-run`: list secrets, and preview what a policy
+would remove."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from a2a_inspect.commands.file_loop import process_files
-from a2a_inspect.data.recording_choice import open_recording, resolve_recording
+from a2a_inspect.data.recording_choice import open_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
@@ -30,67 +28,53 @@ _MAX_LISTED_SECRETS = 200
 """Secrets of a file that are listed individually."""
 
 
-class ScanOptions(msgspec.Struct, frozen=True):
-    """Options of the commands."""
-
-    redaction: RedactionOptions = RedactionOptions()
-    as_json: bool = False
-
-
-def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
+def scan_files(paths: tuple[Path, ...], redaction: RedactionOptions, *, as_json: bool) -> int:
     """Print where each secret of the recordings and cassettes is and return the exit code, which
     also covers unreadable files.
 
     Raises:
         UserError: the options do not form a valid policy.
     """
-    policy = options.redaction.policy or DEFAULT
+    policy = redaction.policy or DEFAULT
     if policy.none:
         raise UserError("--redact none finds nothing", "leave out --redact none")
 
     def look(path: Path) -> bool:
         with open_recording(path) as recording:
             result = _scan_recording(recording, policy, path)
-        (_print_secret_objects if options.as_json else _print_secrets)(path, result)
+        (_print_secret_objects if as_json else _print_secrets)(path, result)
         return bool(result.secrets)
 
     return process_files(paths, look)
 
 
-def preview_redaction(path: Path | None, options: ScanOptions) -> None:
+def preview_redaction(path: Path | None, redaction: RedactionOptions, where: str) -> None:
     """Print what a policy would remove from a recording; nothing is written.
 
     Raises:
-        UserError: the recording cannot be read, or the options do not form a valid policy.
+        UserError: the recording cannot be read, the options do not form a valid policy, or there
+        is a filter.
     """
-    policy = options.redaction.policy or DEFAULT
-    name = resolve_recording(path)
-    with open_recording(name) as recording:
+    if where:
+        raise UserError("--dry-run reads the whole recording", "leave out --filter")
+    policy = redaction.policy or DEFAULT
+    with open_recording(path) as recording:
         result = (
             _scan_recording(recording, policy, None, random=False)
             if not policy.none
             else ScanResult([], 0, 0)
         )
-        counts = recording.count_rows()
+        frames = recording.count_rows().frames
         applied = {row.id: row.facts.redaction for row in recording.read_sessions()}
-    rows = _group_by_path(result.secrets)
-    if options.as_json:
-        for row in rows:
-            print_json({"kind": "place", **row})
-        facts = {"recording": str(name), "policy": list(policy.words), "frames": counts.frames}
-        print_json(
-            {"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels}
-        )
-        return
     for session, words in applied.items():
         if words:
             print_line(f"session {session} was redacted before: {' '.join(words)}")
-    for row in rows:
+    for row in _group_by_path(result.secrets):
         print_line(f"{row['times']:>6}  {row['where']}  {row['excerpt']}  first in {row['place']}")
     if policy.metadata_only:
         print_line(
-            f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error "
-            f"texts and headers too"
+            f"all payloads would be removed: {text.format_count(frames, 'frame')}; error texts and "
+            f"headers too"
         )
     print_line(f"policy: {' '.join(policy.words) or 'default'}; {_preview_words(result, policy)}")
 

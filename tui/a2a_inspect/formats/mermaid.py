@@ -1,5 +1,4 @@
-"""Markdown with a sequence diagram for each conversation, as drawn by
-`a2a-inspect lanes --mermaid`."""
+"""Markdown with a sequence diagram for each conversation."""
 
 import re
 from typing import BinaryIO

@@ -52,18 +52,6 @@ _ALL_FORMATS = (
         f"{_FORMATS_PACKAGE}.mermaid:write_mermaid",
     ),
     ExportFormat(
-        "junit",
-        ".xml",
-        "findings of `check` as JUnit XML",
-        f"{_FORMATS_PACKAGE}.findings:write_junit",
-    ),
-    ExportFormat(
-        "sarif",
-        ".sarif",
-        "findings of `check` as SARIF 2.1.0",
-        f"{_FORMATS_PACKAGE}.findings:write_sarif",
-    ),
-    ExportFormat(
         "parquet",
         ".parquet",
         "a table with a row for each frame",
