@@ -210,6 +210,7 @@ class FrameScanner(State):
                 return len(data)
             data, start = bytes(self.rest), 0
             self.rest.clear()
+        self.offset -= start
         if self.preface:
             if not data.startswith(PREFACE):
                 self.rest += data
@@ -220,15 +221,13 @@ class FrameScanner(State):
                 return len(data) - before
             handler.on_preface()
             self.preface, start = False, len(PREFACE)
-            self.offset += start
         return self.scan_frames(data, start, handler) - before
 
     def scan_frames(self, data: bytes, pos: int, handler: FrameHandler) -> int:
-        """Do the same as `scan`, without the preface and after no incomplete frame."""
+        """Do the same as `scan`, without the preface and after no incomplete frame; `offset` is
+        already that of `data`."""
         total, need, before = len(data), FRAME_HEAD_SIZE, self.budget
         left = before if before > 0 else 1
-        if pos:
-            self.offset -= pos
         try:
             if self.flow:
                 pos = self._continue_frame(data, pos, handler)

@@ -90,7 +90,7 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         if self.opaque and not self._put:
             self.out.append(data[start:])
             return len(data)
-        if self.rest or self.preface:
+        if start or self.rest or self.preface:
             return self.scan(data, start, self)
         return self.scan_frames(data, start, self)
 
@@ -193,7 +193,7 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
 
     def scan_frames(self, data: bytes, pos: int, handler: FrameHandler) -> int:
         """Do the same as `FrameScanner`, and send the bytes that no handler replaced."""
-        self._data, base = data, self.offset - pos
+        self._data, base = data, self.offset
         if self._sent != pos:
             self._sent = pos
         try:
