@@ -28,6 +28,7 @@ from a2a_proxy.recording.query.tree import (
     TimeValue,
     WordValue,
 )
+from a2a_proxy.recording.read.endings import session_endings
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
@@ -61,6 +62,7 @@ class OneExchange:
             each for each in world.findings[row.session] if each.exchange == row.exchange.id
         ]
         self.notes = [each for each in world.notes[row.session] if each.exchange == row.exchange.id]
+        self.cause = world.causes.get(row.key, "")
         self.frames: list[OneFrame] = []
 
 
@@ -77,6 +79,12 @@ class World:
         }
         self.connections: dict[int, Connection] = {
             row.key: row.connection for row in recording.read_connections()
+        }
+        self.causes = {
+            make_key(number, each.exchange): each.cause
+            for number, session in self.sessions.items()
+            for each in session_endings(recording, session)
+            if each.is_worth_reading
         }
         self.exchanges = {row.key: OneExchange(row, self) for row in recording.read_exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]
@@ -320,6 +328,8 @@ def _own(match: Match, one: OneExchange) -> bool:
         return isinstance(value, Anything) or value == WordValue(
             outcome_of(exchange), (outcome_of(exchange),)
         )
+    if match.field == "ending":
+        return _label(match, one.cause)
     if match.field in ("op", "binding"):
         word = exchange.operation if match.field == "op" else str(exchange.binding)
         return value.text == word if isinstance(value, WordValue) else _text(match, word)

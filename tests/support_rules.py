@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from a2a_proxy.cards.keys import parse_keys
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Observation
+from a2a_proxy.model.values import (
+    Changes,
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    Observation,
+    Task,
+)
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
 from a2a_proxy.recording.write.writer import Writer
@@ -38,12 +46,15 @@ def _observe(chunks: Sequence[Chunk]) -> tuple[Observer, list[Observation]]:
 class _ObservedCalls:
     """The facts of a session that was observed."""
 
-    def __init__(
-        self, frames: list[Frame], exchanges: list[Exchange], connections: list[Connection]
-    ) -> None:
+    def __init__(self, frames: list[Frame], changes: Changes, ended: int) -> None:
+        self.ended = ended
         self._frames = frames
-        self._exchanges = {each.id: each for each in exchanges}
-        self._connections = {each.id: each for each in connections}
+        self._exchanges = {each.id: each for each in changes.exchanges}
+        self._connections = {each.id: each for each in changes.connections}
+        self._tasks = changes.tasks
+
+    def read_exchanges(self) -> Iterable[Exchange]:
+        return self._exchanges.values()
 
     def read_exchange(self, number: int) -> Exchange:
         return self._exchanges[number]
@@ -57,16 +68,19 @@ class _ObservedCalls:
     def read_connection(self, number: int) -> Connection | None:
         return self._connections.get(number)
 
+    def read_task(self, agent: str, task_id: str) -> Task | None:
+        tasks = [each for each in self._tasks if each.task_id == task_id]
+        return next((each for each in tasks if each.agent == agent), tasks[-1] if tasks else None)
+
 
 def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
     """Return the endings of a conversation by exchange."""
     chunks = session.make_chunks() if isinstance(session, Script) else session
     observer, out = _observe(chunks)
-    changes = observer.pop_changes()
     frames = [each for each in out if type(each) is Frame]
-    source = _ObservedCalls(frames, changes.exchanges, changes.connections)
-    calls = SessionCalls(changes.exchanges, changes.tasks, chunks[-1].at, source)
-    return find_endings(calls)
+    source = _ObservedCalls(frames, observer.pop_changes(), chunks[-1].at)
+    found = find_endings(SessionCalls(source), source.read_exchanges())
+    return {each.exchange: each for each in found}
 
 
 def told(script: Script) -> list[str]:

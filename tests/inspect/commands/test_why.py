@@ -108,6 +108,26 @@ def test_show_has_it(tmp_path: Path) -> None:
     assert causes == ["no-answer", None]
 
 
+def test_ls_has_it(tmp_path: Path) -> None:
+    """A column, a member of the JSON, and a field of filters; of an error its own words."""
+    record(path := tmp_path / "r.db", (_UNANSWERED + _REFUSED + CLEAN_SEND).make_chunks())
+    head, *lines = run_here(tmp_path, "ls", path).lines
+    assert head.split()[-1] == "ENDING"
+    assert lines[0].endswith(
+        "no-answer: the agent's side reset the connection without an answer, after 10 ms"
+    )
+    assert lines[1].endswith("  INVALID_PARAMS -32602: no parts")
+    assert len(lines[2].split()) < len(head.split())
+    found = list(map(json.loads, run_here(tmp_path, "ls", path, "--json").lines))
+    assert [each["ending"] and each["ending"]["cause"] for each in found] == [
+        "no-answer",
+        "agent-error",
+        None,
+    ]
+    assert len(run_here(tmp_path, "ls", path, "-f", "ending:no-answer").lines) == 2
+    assert len(run_here(tmp_path, "ls", path, "-f", "ending:*").lines) == 3
+
+
 def test_errors_are_shown_once(tmp_path: Path) -> None:
     """An ending that says no more than the error is no line of its own."""
     record(path := tmp_path / "r.db", _REFUSED.make_chunks())

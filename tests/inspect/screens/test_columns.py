@@ -63,16 +63,16 @@ async def test_standard_columns_in_another_order(tmp_path: Path, views: Path) ->
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("3 exchanges")
         await person.types("c")
-        await person.writes("states, operation, error, found")
+        await person.writes("states, operation, ending, found")
         await person.types("enter")
         await person.sees("STATES")
         (head,) = (line for line in person.lines if "OPERATION" in line)
-        assert head.split() == ["#", "STATES", "OPERATION", "ERROR", "FOUND"]
+        assert head.split() == ["#", "STATES", "OPERATION", "ENDING", "FOUND"]
         await person.sees("submitted > working > completed", "TASK_NOT_FOUND")
         assert views.exists()
         await person.types("c")
         await person.writes(
-            "time, outcome, operation, binding, task, found, events, took, states, error"
+            "time, outcome, operation, binding, task, found, events, took, states, ending"
         )
         await person.types("enter")
         await person.sees("STATES, ERROR")

@@ -221,7 +221,7 @@ def _add_endings(
     """Return the findings of the endings, and mark those that follow from one."""
     endings = [
         each
-        for each in session_endings(recording, session).values()
+        for each in session_endings(recording, session)
         if each.severity is not None
         and each.rule in rule_ids
         and (keys is None or make_key(session.id, each.exchange) in keys)

@@ -18,6 +18,7 @@ from a2a_proxy.present import generations, text
 from a2a_proxy.present.output import print_json, print_line, terminal_width
 from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, label_place
 
@@ -35,23 +36,23 @@ EXCHANGE_COLUMNS = (
     "STATES",
     "EVENTS",
     "TOOK",
-    "ERROR",
+    "ENDING",
 )
 EXCHANGE_SHRINK_ORDER = (
     ("TASK", 0),
     ("EVENTS", 0),
-    ("ERROR", 32),
+    ("ENDING", 32),
     ("BINDING", 0),
     ("TIME", 0),
     ("OPERATION", 14),
-    ("ERROR", 22),
+    ("ENDING", 22),
     ("STATES", 12),
-    ("ERROR", 10),
+    ("ENDING", 10),
     ("OPERATION", 8),
     ("STATES", 8),
-    ("ERROR", 7),
+    ("ENDING", 7),
 )
-"""Columns in the order in which they shrink on a terminal: the progress and the error are kept
+"""Columns in the order in which they shrink on a terminal: the progress and the ending are kept
 longest."""
 TASK_SHRINK_ORDER = (
     ("AGENT", 0),
@@ -79,8 +80,9 @@ def list_exchanges(
         print_no_match(where, [recording])
         return
     if as_json:
+        endings = EndingReader(recording)
         for row in recording.find_exchanges(where) if where else recording.read_exchanges():
-            print_json({"session": row.session, **exchange_object(row.exchange)})
+            print_json({"session": row.session, **call_object(row, endings)})
         return
     sessions = recording.read_sessions()
     for session in sessions:
@@ -88,6 +90,15 @@ def list_exchanges(
             recording, session, where, columns, several=len(sessions) > 1
         ):
             print_line(line)
+
+
+def call_object(row: ExchangeRow, endings: EndingReader) -> dict[str, object]:
+    """Return an exchange with its ending as JSON with stable names."""
+    ending = endings.read(row)
+    return {
+        **exchange_object(row.exchange),
+        "ending": ending.to_object() if ending is not None else None,
+    }
 
 
 def _exchange_table_lines(
@@ -176,9 +187,9 @@ def _user_cells(
 ) -> Iterator[tuple[str, ...]]:
     from a2a_inspect.data.list_columns import ColumnReader
 
-    reader = ColumnReader(columns)
+    reader, endings = ColumnReader(columns), EndingReader(recording)
     while page := list(itertools.islice(rows, ROWS_PER_READ)):
-        lines = exchange_lines(recording, page)
+        lines = exchange_lines(recording, page, endings=endings)
         for line, chosen in zip(lines, reader.read_cells(recording, page), strict=True):
             number, *cells = exchange_cells(line, with_session=several, brief=True)
             standard = dict(zip(EXCHANGE_COLUMNS[1:], cells, strict=True))
@@ -190,8 +201,9 @@ def _user_cells(
 
 
 def _count_findings(recording: Recording, rows: Iterator[ExchangeRow]) -> Iterator[ExchangeLine]:
+    endings = EndingReader(recording)
     while page := list(itertools.islice(rows, ROWS_PER_READ)):
-        yield from exchange_lines(recording, page)
+        yield from exchange_lines(recording, page, endings=endings)
 
 
 def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tuple[str, ...]:
@@ -222,8 +234,18 @@ def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tup
         text.duration_cell(exchange)
         if brief or text.is_answered_early(exchange)
         else text.latency_label(exchange),
-        make_visible(exchange.error)
-        or (make_visible(text.end_reason(exchange)) if text.outcome_of(exchange) == "cut" else ""),
+        make_visible(_ending_words(row)),
+    )
+
+
+def _ending_words(row: ExchangeLine) -> str:
+    """Return why the call did not end well: the cause and its summary; the error itself if the
+    agent answered with one."""
+    exchange, ending = row.exchange, row.ending
+    if ending is not None and ending.is_worth_reading and ending.cause != "agent-error":
+        return f"{ending.cause}: {ending.summary}"
+    return exchange.error or (
+        text.end_reason(exchange) if text.outcome_of(exchange) == "cut" else ""
     )
 
 

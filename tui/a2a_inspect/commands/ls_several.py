@@ -12,6 +12,7 @@ from a2a_inspect.commands.ls import (
     TASK_COLUMNS,
     TASK_SHRINK_ORDER,
     WIDE_TERMINAL,
+    call_object,
     exchange_cells,
     task_object,
 )
@@ -21,9 +22,9 @@ from a2a_inspect.widgets.table import TableLimits, table_lines
 from a2a_proxy.model.event import state_label
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line, terminal_width
-from a2a_proxy.present.text import exchange_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
@@ -40,13 +41,10 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
         return
     found = itertools.chain(() if first is None else (first,), rows)
     if as_json:
+        readers = _ending_readers(several)
         for member, row in found:
-            facts = {
-                "file": member.recording.path,
-                "session": row.session,
-                **exchange_object(row.exchange),
-            }
-            print_json(facts)
+            facts = call_object(row, readers[member.number])
+            print_json({"file": member.recording.path, "session": row.session, **facts})
         return
     for line in _exchange_lines(several, found):
         print_line(line)
@@ -75,19 +73,24 @@ def _exchange_lines(
                 line, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL
             ),
         )
-        for member, line in _count_findings(rows)
+        for member, line in _count_findings(rows, _ending_readers(several))
     )
     yield from table_lines(("FILE", *EXCHANGE_COLUMNS), cells, room)
 
 
+def _ending_readers(several: MultiReader) -> dict[int, EndingReader]:
+    return {member.number: EndingReader(member.recording) for member in several.members}
+
+
 def _count_findings(
-    rows: Iterator[tuple[MultiReaderFile, ExchangeRow]],
+    rows: Iterator[tuple[MultiReaderFile, ExchangeRow]], endings: dict[int, EndingReader]
 ) -> Iterator[tuple[MultiReaderFile, ExchangeLine]]:
     while page := list(itertools.islice(rows, ROWS_PER_READ)):
         for member, run in itertools.groupby(page, key=lambda each: each[0]):
-            yield from (
-                (member, line) for line in exchange_lines(member.recording, [row for _, row in run])
+            lines = exchange_lines(
+                member.recording, [row for _, row in run], endings=endings[member.number]
             )
+            yield from ((member, line) for line in lines)
 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:

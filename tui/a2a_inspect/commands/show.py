@@ -75,7 +75,7 @@ def _session_tree_lines(
         yield "  nothing was recorded"
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
-    about = _Remarks(marks, notes, EndingReader(recording, session))
+    about = _Remarks(marks, notes, EndingReader(recording))
     yield from (f"  {words}" for words in notes.line_at(0))
     for context, members in _group_by_context(rows, tasks):
         yield f"  context {make_visible(context)}" if context else "  outside any context"
@@ -201,7 +201,7 @@ def _exchange_lines(
 ) -> Iterator[str]:
     """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a
     task."""
-    exchange, ending = row.exchange, about.endings.read(row.exchange.id)
+    exchange, ending = row.exchange, about.endings.read(row)
     marks, notes = about.marks, about.notes
     parts = [
         f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
@@ -354,9 +354,9 @@ def _session_objects(
 ) -> Iterator[dict[str, object]]:
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
-    endings = EndingReader(recording, session)
+    endings = EndingReader(recording)
     for row in rows:
-        ending = endings.read(row.exchange.id)
+        ending = endings.read(row)
         task, numbers = tasks.find(row.exchange), frame_numbers.get(row.key)
         note_objects = {"notes": notes.list_objects(row.exchange.id)}
         yield {

@@ -11,15 +11,15 @@ from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible, shell_line
-from a2a_proxy.recording.read.endings import session_endings
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import Ending
 
 _INDENT = " " * 10
 _MAX_PLACES = 8
-_Found = tuple[SessionRow, ExchangeRow, Ending]
+_Found = tuple[ExchangeRow, Ending]
 
 
 def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
@@ -32,21 +32,21 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     selection.check_words(recording)
     found: list[_Found] = []
     fine: list[ExchangeRow] = []
-    sessions = recording.read_sessions()
+    sessions, endings = recording.read_sessions(), EndingReader(recording)
     for session in sessions:
-        rows, _ = selection.select_rows(recording, session.id)
-        endings = session_endings(recording, session, [row.exchange.id for row in rows])
-        found += [
-            (session, row, endings[row.exchange.id]) for row in rows if row.exchange.id in endings
-        ]
-        fine += [row for row in rows if row.exchange.id not in endings]
+        for row in selection.select_rows(recording, session.id)[0]:
+            ending = endings.read(row)
+            if ending is not None:
+                found.append((row, ending))
+            else:
+                fine.append(row)
     if selection.where and not found and not fine:
         print_no_match(selection.where)
         return
-    found = [each for each in found if selection.words or each[2].is_worth_reading]
-    found.sort(key=lambda each: -(each[2].severity or 0))
+    found = [each for each in found if selection.words or each[1].is_worth_reading]
+    found.sort(key=lambda each: -(each[1].severity or 0))
     if as_json:
-        for _, row, ending in found:
+        for row, ending in found:
             print_json(_ending_object(row, ending))
         return
     several = len(sessions) > 1
@@ -81,10 +81,10 @@ def _short_lines(
     """Yield three lines for each ending; endings that say the same are one."""
     groups: dict[tuple[str, str], list[_Found]] = {}
     for each in found:
-        groups.setdefault((each[2].cause, each[2].summary), []).append(each)
+        groups.setdefault((each[1].cause, each[1].summary), []).append(each)
     for members in groups.values():
-        _, row, ending = members[0]
-        places = [f"#{_place_of(each[1], several=several)}" for each in members]
+        row, ending = members[0]
+        places = [f"#{_place_of(each[0], several=several)}" for each in members]
         more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
         where = f"{', '.join(places[:_MAX_PLACES])}{more} {text.exchange_title(row.exchange)}"
         level = ending.severity.name.lower() if ending.severity is not None else "-"
@@ -96,14 +96,14 @@ def _short_lines(
         yield f"every call ended well ({text.format_count(count, 'call')})"
         return
     yield f"{len(found)} of {text.format_count(count, 'call')} did not end well"
-    place = _place_of(found[0][1], several=several)
+    place = _place_of(found[0][0], several=several)
     yield f"the whole account of one: {shell_line('a2a-inspect', 'why', recording.path, place)}"
 
 
 def _account_lines(
     recording: Recording, found: list[_Found], fine: list[ExchangeRow], *, several: bool
 ) -> Iterator[str]:
-    for _, row, ending in found:
+    for row, ending in found:
         yield _title(row, several=several)
         rule = all_rules()[ending.rule]
         level = ending.severity.name.lower() if ending.severity is not None else "no failure"

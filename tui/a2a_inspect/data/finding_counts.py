@@ -1,7 +1,10 @@
 """Number and highest severity of the findings of each row: one indexed query per page of rows."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,6 +12,10 @@ from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.read.endings import EndingReader
+    from a2a_proxy.rules.endings.ending import Ending
 
 SEVERITIES = {
     Severity.ERROR: "list--bad",
@@ -52,6 +59,8 @@ class ExchangeLine(ExchangeRow, frozen=True):
     """Findings about the exchange and all its frames."""
     cells: tuple[str, ...] = ()
     """Cells of the columns that the user chose."""
+    ending: Ending | None = None
+    """Why it did not end well, if the list shows it."""
 
 
 def find_findings(
@@ -74,17 +83,29 @@ def find_findings(
 
 
 def exchange_lines(
-    recording: Recording, rows: Sequence[ExchangeRow], until: int = 0
+    recording: Recording,
+    rows: Sequence[ExchangeRow],
+    until: int = 0,
+    endings: EndingReader | None = None,
 ) -> list[ExchangeLine]:
-    """Return these exchanges with their findings up to `until`, ns since the epoch; 0: up to
-    now."""
+    """Return these exchanges with their findings up to `until`, ns since the epoch; 0: up to now;
+    and with their endings, if there is a reader for them."""
     keys = json.dumps([row.key for row in rows])
     count_rows = recording.db.execute(_EXCHANGE_COUNTS, (until, keys)).fetchall() if rows else []
     found = {
         make_key(session, number): FindingCounts(count, Severity(worst))
         for session, number, count, worst in count_rows
     }
-    return [ExchangeLine(row.key, row.session, row.exchange, found.get(row.key)) for row in rows]
+    return [
+        ExchangeLine(
+            row.key,
+            row.session,
+            row.exchange,
+            found.get(row.key),
+            ending=endings.read(row) if endings is not None else None,
+        )
+        for row in rows
+    ]
 
 
 def count_by_frame(

@@ -36,7 +36,7 @@ STANDARD_COLUMNS = (
     "events",
     "took",
     "states",
-    "error",
+    "ending",
 )
 """Columns of the list, by their lower-case titles."""
 MAX_COLUMNS = 20

@@ -135,7 +135,7 @@ def duration_cell(row: ExchangeRow) -> str:
 
 def states_and_error(row: ExchangeRow) -> str:
     """Return the passed states in order, and the error."""
-    words = (states_cell(row), generations.requested_generations(row.exchange), error_cell(row))
+    words = (states_cell(row), generations.requested_generations(row.exchange), ending_cell(row))
     return "  ".join(word for word in words if word)
 
 
@@ -166,8 +166,8 @@ def states_cell(row: ExchangeRow) -> str:
     return " > ".join(row.exchange.states)
 
 
-def error_cell(row: ExchangeRow) -> str:
-    """Return the error."""
+def ending_cell(row: ExchangeRow) -> str:
+    """Return the error, or how the call was broken off."""
     return row.exchange.error or ("" if is_successful(row) else text.end_reason(row.exchange))
 
 
@@ -197,6 +197,6 @@ _COLUMNS_BY_NAME = {
     for column in (
         *STANDARD_COLUMNS,
         ListColumn("STATES", 14, states_cell, grow=2, shorten=abbreviate_states),
-        ListColumn("ERROR", 14, error_cell, grow=2, style=error_style),
+        ListColumn("ENDING", 14, ending_cell, grow=2, style=error_style),
     )
 }

@@ -207,6 +207,14 @@ def _field_table() -> dict[str, QueryField]:
             exchange=columns.where_outcome,
         ),
         QueryField(
+            "ending",
+            kinds.LABEL,
+            "why a call did not end well, by the name of the cause, as `why` prints it",
+            "ending:client-timeout",
+            exchange=lambda m: sql.where_label("a2a_ending(e.id)", m),
+            cost=COST_PARSE,
+        ),
+        QueryField(
             "finding",
             kinds.TEXT,
             "the text of a finding, or the id of its rule",

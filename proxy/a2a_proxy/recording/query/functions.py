@@ -14,6 +14,10 @@ from a2a_proxy.recording.query.tree import Op
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_text
 from a2a_proxy.recording.store.payloads import Payloads
 
+MakeCauseReader = Callable[[], Callable[[int], str]]
+"""Returns a function that returns the cause of the ending of a call by its key; empty if it ended
+well."""
+
 _TEXTUAL = (Op.HAS, Op.IS)
 _PIECES_FLAG = 32
 _MAX_CACHED_HEADERS = 256
@@ -24,8 +28,12 @@ _NS_PER_SECOND = 1_000_000_000
 class QueryFunctions:
     """The functions of one connection, registered when created."""
 
-    def __init__(self, db: sqlite3.Connection, payloads: Payloads) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, payloads: Payloads, make_cause_reader: MakeCauseReader
+    ) -> None:
         self._db = db
+        self._make_cause_reader = make_cause_reader
+        self._read_cause: Callable[[int], str] | None = None
         self._payloads = payloads
         self._shapes: dict[int, tuple[str, int]] = {}
         self._parsed: tuple[int, Any] = (0, None)
@@ -71,6 +79,17 @@ class QueryFunctions:
         yield "a2a_json", 8, self._matches_json
         yield "a2a_part", 7, self._matches_part
         yield "a2a_facet", 8, self._matches_facet
+        yield "a2a_ending", 1, self._find_cause
+
+    def start_query(self) -> None:
+        """Begin a query on the present contents: traffic that was recorded since the last one may
+        explain other calls."""
+        self._read_cause = None
+
+    def _find_cause(self, key: int) -> str:
+        if self._read_cause is None:
+            self._read_cause = self._make_cause_reader()
+        return self._read_cause(key)
 
     def _record_trouble(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:

@@ -82,6 +82,7 @@ class QueryableRecording:
             QueryError: the expression is wrong, or a regular expression takes too long.
             SearchStopped: `watch` returned False.
         """
+        self._functions.start_query()
         node = parse_expression(expression) if isinstance(expression, str) else expression
         whole, each = (
             self._build_query(node, rows, session),
@@ -119,6 +120,7 @@ class QueryableRecording:
         Raises:
             QueryError: as for `select_ids`.
         """
+        self._functions.start_query()
         node = parse_expression(expression) if isinstance(expression, str) else expression
         condition, alias = make_condition(node, rows, few=True), rows.value
         found: list[int] = []

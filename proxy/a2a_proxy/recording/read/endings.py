@@ -2,83 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Protocol
 
-from a2a_proxy.model.values import Connection, Exchange, Frame
-from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, make_key
+from a2a_proxy.model.values import Connection, Exchange, Frame, Task
+from a2a_proxy.recording.read.rows import (
+    ConnectionRow,
+    ExchangeRow,
+    FrameRow,
+    SessionRow,
+    TaskRow,
+    make_key,
+)
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import find_endings
 
-_MAX_CACHED = 1000
 
+class _SessionReader(Protocol):
+    """What is read of a recording, which knows this module: it filters by endings."""
 
-def session_endings(
-    recording: Recording, session: SessionRow, numbers: Iterable[int] | None = None
-) -> dict[int, Ending]:
-    """Return the endings of the calls of a session by exchange, of all or of `numbers`."""
-    return find_endings(_read_calls(recording, session), numbers)
+    def read_session(self, number: int) -> SessionRow | None: ...
+
+    def read_exchanges(
+        self, session: int | None = None, *, headers: bool = True
+    ) -> Iterator[ExchangeRow]: ...
+
+    def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None: ...
+
+    def read_frames(
+        self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]: ...
+
+    def read_connection(self, row_key: int) -> ConnectionRow | None: ...
+
+    def read_task(
+        self, task_id: str, agent: str | None = None, *, session: int | None = None
+    ) -> list[TaskRow]: ...
 
 
 class EndingReader:
-    """The endings of a session, each computed when it is asked for."""
+    """The endings of the calls of a recording. What is read of a session is kept for its next
+    calls."""
 
-    def __init__(self, recording: Recording, session: SessionRow) -> None:
+    def __init__(self, recording: _SessionReader) -> None:
         self._recording = recording
-        self._session = session
+        self._sessions: dict[int, SessionCalls] = {}
 
-    @cached_property
-    def _calls(self) -> SessionCalls:
-        return _read_calls(self._recording, self._session)
-
-    def read(self, number: int) -> Ending | None:
+    def read(self, row: ExchangeRow) -> Ending | None:
         """Return the ending of a call; None if nothing shows that it did not end well."""
-        return find_endings(self._calls, [number]).get(number)
+        if row.session not in self._sessions:
+            session = self._recording.read_session(row.session)
+            assert session is not None
+            self._sessions[row.session] = SessionCalls(_StoredCalls(self._recording, session))
+        return next(find_endings(self._sessions[row.session], [row.exchange]), None)
+
+    def read_cause(self, key: int) -> str:
+        """Return the name of the cause of a call's ending; empty if there is none that is worth
+        reading."""
+        row = self._recording.read_exchange(key, headers=False)
+        ending = self.read(row) if row is not None else None
+        return ending.cause if ending is not None and ending.is_worth_reading else ""
 
 
-def _read_calls(recording: Recording, session: SessionRow) -> SessionCalls:
-    """Return the calls of a session. The end of a session that is still recorded is the last thing
-    known of it."""
-    exchanges = [row.exchange for row in recording.read_exchanges(session.id, headers=False)]
-    tasks = [row.task for row in recording.read_tasks(session.id)]
-    ends = (max(each.started, each.closed, each.last_event) for each in exchanges)
-    ended = session.ended or max(ends, default=session.facts.started)
-    return SessionCalls(exchanges, tasks, ended, _StoredCalls(recording, session.id))
+def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[Ending]:
+    """Yield the endings of the calls of a session."""
+    source = _StoredCalls(recording, session)
+    return find_endings(SessionCalls(source), source.read_exchanges())
 
 
 class _StoredCalls:
     """Facts of a recorded session, read when they are asked for."""
 
-    def __init__(self, recording: Recording, session: int) -> None:
+    def __init__(self, recording: _SessionReader, session: SessionRow) -> None:
         self._recording = recording
         self._session = session
-        self._frames: dict[int, list[Frame]] = {}
+
+    @cached_property
+    def ended(self) -> int:
+        """End of the session; while it is recorded, the last time known of it."""
+        ends = (max(each.started, each.closed, each.last_event) for each in self.read_exchanges())
+        return self._session.ended or max(ends, default=self._session.facts.started)
+
+    def read_exchanges(self) -> Iterable[Exchange]:
+        """Return all exchanges in order, without their headers."""
+        rows = self._recording.read_exchanges(self._session.id, headers=False)
+        return (row.exchange for row in rows)
 
     def read_exchange(self, number: int) -> Exchange:
         """Return an exchange with its headers."""
-        row = self._recording.read_exchange(make_key(self._session, number))
+        row = self._recording.read_exchange(make_key(self._session.id, number))
         assert row is not None
         return row.exchange
 
     def read_frames(self, number: int) -> Sequence[Frame]:
         """Return the frames of an exchange without their payloads."""
-        found = self._frames.get(number)
-        if found is None:
-            rows = self._recording.read_frames(make_key(self._session, number), payloads=False)
-            found = self._frames[number] = [row.frame for row in rows]
-            if len(self._frames) > _MAX_CACHED:
-                del self._frames[next(iter(self._frames))]
-        return found
+        rows = self._recording.read_frames(make_key(self._session.id, number), payloads=False)
+        return [row.frame for row in rows]
 
     def read_payload(self, number: int, seq: int) -> bytes:
         """Return the payload of a frame."""
-        key = make_key(self._session, number)
+        key = make_key(self._session.id, number)
         rows = self._recording.read_frames(key, after=seq - 1, limit=1)
         return next((row.frame.payload for row in rows), b"")
 
     def read_connection(self, number: int) -> Connection | None:
         """Return a connection, or None if it was not recorded."""
-        row = self._recording.read_connection(make_key(self._session, number))
+        row = self._recording.read_connection(make_key(self._session.id, number))
         return row.connection if row is not None else None
+
+    def read_task(self, agent: str, task_id: str) -> Task | None:
+        """Return the task of this id of an agent, or of another one if this one has none."""
+        rows = self._recording.read_task(task_id, session=self._session.id) if task_id else []
+        tasks = [row.task for row in rows]
+        return next((each for each in tasks if each.agent == agent), tasks[-1] if tasks else None)

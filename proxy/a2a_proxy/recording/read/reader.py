@@ -334,10 +334,13 @@ class Recording:
         if self._queryable is None:
             from a2a_proxy.recording.query.functions import QueryFunctions
             from a2a_proxy.recording.query.run import QueryableRecording
+            from a2a_proxy.recording.read.endings import EndingReader
 
             with translate_errors(self.path):
                 self._queryable = QueryableRecording(
-                    self.db, self.path, QueryFunctions(self.db, self._payloads)
+                    self.db,
+                    self.path,
+                    QueryFunctions(self.db, self._payloads, lambda: EndingReader(self).read_cause),
                 )
         return self._queryable
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from a2a_proxy.model.event import TaskState
@@ -19,13 +20,12 @@ from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.rules.endings.call_index import AGENT_LEFT, CLIENT_LEFT, SENDS, CallIndex
 from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_declarations
 
-CLIENT_LEFT = frozenset({"client cancel", "client gone"})
-"""How an exchange ends if the client has left."""
-AGENT_LEFT = frozenset({"agent reset", "agent gone", "agent exited"})
-SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+_MAX_CALLS = 1000
+_MAX_RETRIES = 100
 SECOND_NS = 1_000_000_000
 _EVENT_WORDS = {
     EventKind.TASK: "task",
@@ -35,12 +35,18 @@ _EVENT_WORDS = {
     EventKind.CARD: "agent card",
 }
 _TERMINAL = frozenset(state.label for state in TaskState if state.terminal)
-_INTERRUPTED = frozenset(state.label for state in TaskState if state.interrupted)
 ACTIVE = frozenset({"submitted", "working"})
 
 
 class RecordedCalls(Protocol):
     """Where the facts of a session are read."""
+
+    @property
+    def ended(self) -> int:
+        """End of the recording in ns, or the last time known of it."""
+
+    def read_exchanges(self) -> Iterable[Exchange]:
+        """Return all exchanges in order, without their headers."""
 
     def read_exchange(self, number: int) -> Exchange:
         """Return an exchange with its headers."""
@@ -54,6 +60,9 @@ class RecordedCalls(Protocol):
     def read_connection(self, number: int) -> Connection | None:
         """Return a connection, or None if it was not recorded."""
 
+    def read_task(self, agent: str, task_id: str) -> Task | None:
+        """Return the task of this id of an agent, or of another one if this one has none."""
+
 
 class FetchedCard(NamedTuple):
     """An agent card."""
@@ -63,107 +72,98 @@ class FetchedCard(NamedTuple):
     declarations: CardDeclarations
 
 
-class SessionCalls:
-    """All calls of a session."""
+class LeftCall(NamedTuple):
+    """What is compared of calls that were broken off."""
 
-    def __init__(
-        self,
-        exchanges: Iterable[Exchange],
-        tasks: Iterable[Task],
-        ended: int,
-        source: RecordedCalls,
-    ) -> None:
-        """`exchanges` need no headers; `ended` is the end of the recording in ns, or now."""
+    place: tuple[int, int]
+    """The last frame that the client received."""
+    by_client: bool
+    elapsed: int
+    """ns."""
+    silence: int
+    """ns."""
+
+
+class SessionCalls:
+    """All calls of a session. A call is read when it is asked for; the last ones are kept."""
+
+    def __init__(self, source: RecordedCalls) -> None:
         self.source = source
-        self.exchanges = {each.id: each for each in exchanges}
-        self._tasks: dict[tuple[str, str], Task] = {}
-        for each in tasks:
-            self._tasks[each.agent, each.task_id] = self._tasks["", each.task_id] = each
-        self.ended = ended
         self._calls: dict[int, CallFacts] = {}
+
+    @property
+    def ended(self) -> int:
+        """End of the recording in ns, or the last time known of it."""
+        return self.source.ended
+
+    @cached_property
+    def index(self) -> CallIndex:
+        """The index of all calls."""
+        return CallIndex(self.source.read_exchanges())
 
     def call(self, number: int) -> CallFacts:
         """Return the facts of a call."""
-        if number not in self._calls:
-            self._calls[number] = CallFacts(self.exchanges[number], self)
-        return self._calls[number]
-
-    def find_task(self, exchange: Exchange) -> Task | None:
-        """Return the task of a call: of its agent, or of another one if it is a delivery."""
-        task_id = exchange.task_id
-        return self._tasks.get((exchange.agent, task_id)) or self._tasks.get(("", task_id))
-
-    @cached_property
-    def _by_task(self) -> dict[tuple[str, str], list[Exchange]]:
-        found: dict[tuple[str, str], list[Exchange]] = {}
-        for each in self.exchanges.values():
-            if each.task_id:
-                found.setdefault((each.agent, each.task_id), []).append(each)
+        found = self._calls.get(number)
+        if found is None:
+            found = CallFacts(self.source.read_exchange(number), self)
+            self._calls[number] = found
+            if len(self._calls) > _MAX_CALLS:
+                del self._calls[next(iter(self._calls))]
         return found
 
     def calls_of_task(self, agent: str, task_id: str) -> list[Exchange]:
         """Return the calls that name a task, in order."""
-        return self._by_task.get((agent, task_id), [])
+        calls = [self.call(each).exchange for each in self.index.calls_of_task(agent, task_id)]
+        return [each for each in calls if (each.agent, each.task_id) == (agent, task_id)]
 
     @cached_property
     def cards(self) -> dict[str, FetchedCard]:
         """The last card of each agent."""
         found: dict[str, FetchedCard] = {}
-        for each in self.exchanges.values():
-            if each.operation != "GetAgentCard" or each.error or not each.events:
-                continue
-            for frame in self.source.read_frames(each.id):
+        for agent, number in self.index.cards.items():
+            for frame in self.source.read_frames(number):
                 if frame.event is EventKind.CARD and not frame.truncated:
-                    card = decode_payload(self.source.read_payload(each.id, frame.seq), JSON)
+                    card = decode_payload(self.source.read_payload(number, frame.seq), JSON)
                     known = read_declarations([card if isinstance(card, dict) else None], 0, None)
-                    found[each.agent] = FetchedCard((each.id, frame.seq), known)
-        return found
-
-    @cached_property
-    def _successes(self) -> dict[tuple[str, ...], int]:
-        """Start of the last call with a result, by what was called."""
-        found: dict[tuple[str, ...], int] = {}
-        for each in self.exchanges.values():
-            if each.closed and not each.error and not each.ours and each.events:
-                key = self.call(each.id).key
-                found[key] = max(found.get(key, 0), each.started)
+                    found[agent] = FetchedCard((number, frame.seq), known)
         return found
 
     def succeeded_later(self, call: CallFacts) -> bool:
-        """Whether the same call was made again with success."""
-        return self._successes.get(call.key, 0) >= call.exchange.closed > 0
-
-    @cached_property
-    def _served(self) -> set[tuple[str, str]]:
-        return {
-            (each.agent, each.binding)
-            for each in self.exchanges.values()
-            if each.events and not each.ours and each.status in (0, 200)
-        }
+        """Whether the same call was made again with success. Of messages, the next successful ones
+        are compared."""
+        exchange = call.exchange
+        if not exchange.closed:
+            return False
+        later = self.index.successes_after(exchange, exchange.closed)
+        if exchange.operation not in SENDS and exchange.task_id:
+            return any(
+                each.operation == exchange.operation
+                and each.started >= exchange.closed
+                and each.events
+                and not (each.error or each.ours)
+                for each in call.other_calls
+            )
+        return any(self.call(each).key == call.key for each in islice(later, _MAX_RETRIES))
 
     def is_served(self, exchange: Exchange) -> bool:
         """Whether another call of the same binding was answered by the same agent."""
-        return (exchange.agent, exchange.binding) in self._served
+        return (exchange.agent, exchange.binding) in self.index.served
 
     @cached_property
-    def streams_left(self) -> list[CallFacts]:
-        """The streams that a peer ended while the task was active, for comparison."""
-        return [
-            call
-            for each in self.exchanges.values()
-            if each.streaming
-            and each.how in CLIENT_LEFT | AGENT_LEFT
-            and (call := self.call(each.id)).is_active
-        ]
+    def streams_left(self) -> list[LeftCall]:
+        """The streams that a peer ended while the task was active and not cancelled."""
+        calls = map(self.call, self.index.streams_left)
+        return [_make_left(call) for call in calls if call.is_active and not call.was_cancelled]
 
     @cached_property
-    def calls_given_up(self) -> list[CallFacts]:
-        """The calls that a client left before the first answer."""
-        return [
-            self.call(each.id)
-            for each in self.exchanges.values()
-            if each.how in CLIENT_LEFT and not each.events
-        ]
+    def calls_given_up(self) -> list[LeftCall]:
+        """The calls that a client left before the first answer and did not cancel."""
+        calls = map(self.call, self.index.calls_given_up)
+        return [_make_left(call) for call in calls if not call.was_cancelled]
+
+
+def _make_left(call: CallFacts) -> LeftCall:
+    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence)
 
 
 class CallFacts:
@@ -203,14 +203,9 @@ class CallFacts:
             if each.direction is Direction.TO_CLIENT and each.kind not in ends
         ]
 
-    @cached_property
-    def headed(self) -> Exchange:
-        """The exchange with its headers."""
-        return self.session.source.read_exchange(self.exchange.id)
-
     def response_header(self, name: bytes) -> str:
         """Return a header field of the response; empty if there is none."""
-        return header_value(self.headed.response_headers, name).decode("latin-1").strip()
+        return header_value(self.exchange.response_headers, name).decode("latin-1").strip()
 
     @property
     def media_type(self) -> str:
@@ -278,10 +273,11 @@ class CallFacts:
         """The last state that this call had shown when it ended; empty if it had shown none."""
         return next((_label(each.state) for each in reversed(self.answers) if each.state), "")
 
-    @property
+    @cached_property
     def task(self) -> Task | None:
         """The task of the call."""
-        return self.session.find_task(self.exchange)
+        exchange = self.exchange
+        return self.session.source.read_task(exchange.agent, exchange.task_id)
 
     @cached_property
     def task_state(self) -> str:
@@ -309,7 +305,7 @@ class CallFacts:
             self.state in ACTIVE or (not self.state and bool(self.exchange.task_id))
         )
 
-    @property
+    @cached_property
     def other_calls(self) -> list[Exchange]:
         """The other calls of its task, in order."""
         exchange = self.exchange
@@ -317,6 +313,14 @@ class CallFacts:
             return []
         calls = self.session.calls_of_task(exchange.agent, exchange.task_id)
         return [each for each in calls if each.id != exchange.id]
+
+    @cached_property
+    def was_cancelled(self) -> bool:
+        """Whether a client cancelled its task before its end, or at once after it."""
+        return any(
+            each.operation == "CancelTask" and each.started <= self.exchange.closed + SECOND_NS
+            for each in self.other_calls
+        )
 
     @cached_property
     def error_body(self) -> bytes:
@@ -390,11 +394,6 @@ def name_frame(frame: Frame) -> str:
 def is_over(state: str) -> bool:
     """Whether a state is terminal."""
     return state in _TERMINAL
-
-
-def is_waiting(state: str) -> bool:
-    """Whether a task in this state waits for its client."""
-    return state in _INTERRUPTED
 
 
 def format_ns(ns: int) -> str:

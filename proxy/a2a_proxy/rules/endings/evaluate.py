@@ -1,12 +1,14 @@
 """The endings of a session."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 import msgspec
 
 from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.endings.call_facts import ACTIVE, SessionCalls, is_waiting
+from a2a_proxy.rules.endings.call_facts import ACTIVE, SessionCalls
+from a2a_proxy.rules.endings.call_index import is_waiting
 from a2a_proxy.rules.endings.ending import CAUSES, Cause, Ending
 
 _RETRIED = frozenset(
@@ -16,20 +18,14 @@ _RETRIED = frozenset(
 """Causes that are no failure if the same call succeeded later."""
 
 
-def find_endings(session: SessionCalls, numbers: Iterable[int] | None = None) -> dict[int, Ending]:
-    """Return the endings of calls, and of the tasks that they left, by exchange; of all calls or
-    of `numbers`."""
-    judged = [
-        number
-        for number in (session.exchanges if numbers is None else numbers)
-        if number in session.exchanges and _may_have_ended_badly(session.exchanges[number], session)
-    ]
-    if not judged:
-        return {}  # as for most calls: the rules need not be loaded
-    all_rules()
-    causes = sorted(CAUSES.values(), key=lambda each: each.rule)
-    found = {number: _judge_call(session, number, causes) for number in judged}
-    return {number: ending for number, ending in found.items() if ending is not None}
+def find_endings(session: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
+    """Yield the endings of calls, and of the tasks that they left. `exchanges` are calls of the
+    session, and need no headers."""
+    for each in exchanges:
+        if _may_have_ended_badly(each, session):
+            ending = _judge_call(session, each.id)
+            if ending is not None:
+                yield ending
 
 
 def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
@@ -47,10 +43,18 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
     return not calls or calls[-1].id == exchange.id
 
 
-def _judge_call(session: SessionCalls, number: int, causes: list[Cause]) -> Ending | None:
+@cache
+def _load_causes() -> list[Cause]:
+    """Return the causes by the order of their rules, when the first call may have ended badly: most
+    recordings have none, and need not load the rules."""
+    all_rules()
+    return sorted(CAUSES.values(), key=lambda each: each.rule)
+
+
+def _judge_call(session: SessionCalls, number: int) -> Ending | None:
     call = session.call(number)
     exchange = call.exchange
-    for cause in causes:
+    for cause in _load_causes():
         ending = cause.judge(call)
         if ending is None:
             continue

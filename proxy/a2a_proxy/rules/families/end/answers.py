@@ -5,7 +5,8 @@ from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
-from a2a_proxy.rules.endings.call_facts import ACTIVE, SENDS, CallFacts
+from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts
+from a2a_proxy.rules.endings.call_index import SENDS
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
@@ -96,7 +97,7 @@ def no_credentials(call: CallFacts) -> Ending | None:
     declared = call.declarations
     found = [
         each
-        for each in find_credentials(call.headed, declared)
+        for each in find_credentials(call.exchange, declared)
         if each.location not in ("cookie", "userinfo")
     ]
     schemes = list(declared.schemes.values()) if declared is not None else []
@@ -139,7 +140,7 @@ def credentials_refused(call: CallFacts) -> Ending | None:
     if not _is_refused(call):
         return None
     exchange = call.exchange
-    found = find_credentials(call.headed, call.declarations)
+    found = find_credentials(call.exchange, call.declarations)
     used = ", ".join(dict.fromkeys(map(str, found)))
     forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
     return Ending(

@@ -5,15 +5,15 @@ from a2a_proxy.model.values import Actor, EventKind, Exchange, Severity
 from a2a_proxy.rules.define.conditions import NETWORK
 from a2a_proxy.rules.endings.call_facts import (
     ACTIVE,
-    CLIENT_LEFT,
     SECOND_NS,
     CallFacts,
+    LeftCall,
     are_equal,
     format_ns,
     is_over,
-    is_waiting,
     name_frame,
 )
+from a2a_proxy.rules.endings.call_index import CLIENT_LEFT, is_waiting
 from a2a_proxy.rules.endings.ending import HIGH, LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
@@ -54,14 +54,7 @@ def _has_left(call: CallFacts) -> bool:
     exchange = call.exchange
     if not (call.by_client and exchange.operation in STREAMS and call.is_active):
         return False
-    return not _was_cancelled(call)
-
-
-def _was_cancelled(call: CallFacts) -> bool:
-    return any(
-        each.operation == "CancelTask" and each.started <= call.exchange.closed + SECOND_NS
-        for each in call.other_calls
-    )
+    return not call.was_cancelled
 
 
 def _is_unfinished(call: CallFacts) -> bool:
@@ -183,7 +176,7 @@ def end_not_sent(call: CallFacts) -> Ending | None:
     )
 
 
-def _similar_streams(call: CallFacts) -> list[CallFacts]:
+def _similar_streams(call: CallFacts) -> list[LeftCall]:
     """Return the streams that the same side ended after the same silence, this one too; the silence
     of no stream is that of this one if there is no other."""
     if call.silence < _MIN_TIMEOUT:
@@ -194,7 +187,6 @@ def _similar_streams(call: CallFacts) -> list[CallFacts]:
         if each.by_client == call.by_client
         and each.silence >= _MIN_TIMEOUT
         and are_equal((each.silence, call.silence))
-        and not _was_cancelled(each)
     ]
 
 
@@ -224,10 +216,10 @@ def idle_timeout(call: CallFacts) -> Ending | None:
     if not (call.exchange.operation in STREAMS and call.is_active) or call.exchange.error:
         return None
     similar = _similar_streams(call) if call.by_client or call.by_agent else []
-    if len(similar) < 2 or (call.by_client and _was_cancelled(call)):
+    if len(similar) < 2 or (call.by_client and call.was_cancelled):
         return None
     limit = format_ns(round(sum(each.silence for each in similar) / len(similar)))
-    others = tuple(each.place(each.last) for each in similar[:6])
+    others = tuple(each.place for each in similar[:6])
     side = "the client's side" if call.by_client else "the agent's side"
     return Ending(
         summary=f"{len(similar)} streams were cut on {side} after {limit} of silence: an idle "
@@ -382,11 +374,7 @@ def client_timeout(call: CallFacts) -> Ending | None:
     if not (unanswered or _has_left(call)) or call.elapsed < _MIN_TIMEOUT:
         return None
     others = call.session.calls_given_up if unanswered else call.session.streams_left
-    same = [
-        each
-        for each in others
-        if each.by_client and are_equal((each.elapsed, call.elapsed)) and not _was_cancelled(each)
-    ]
+    same = [each for each in others if each.by_client and are_equal((each.elapsed, call.elapsed))]
     known = _known_timeout(call.elapsed)
     if len(same) < 2 and not known:
         return None
@@ -403,7 +391,7 @@ def client_timeout(call: CallFacts) -> Ending | None:
         if sure
         else (f"the client has a time-out of {known} s", "its user or program ended the call"),
         decides="" if sure else "a second call that is given up after the same time",
-        evidence=tuple(each.place(None) for each in same[:6]) or (call.place(None),),
+        evidence=tuple((each.place[0], -1) for each in same[:6]) or (call.place(None),),
     )
 
 
@@ -433,7 +421,7 @@ def agent_silent(call: CallFacts) -> Ending | None:
         return None
     if exchange.events:
         is_stalled = exchange.operation in STREAMS and call.is_active
-        is_silent = is_stalled and call.silence >= _MIN_STALL and not _was_cancelled(call)
+        is_silent = is_stalled and call.silence >= _MIN_STALL and not call.was_cancelled
     else:
         is_silent = call.silence >= _MIN_SILENCE and not exchange.waits
         is_silent = is_silent and not (

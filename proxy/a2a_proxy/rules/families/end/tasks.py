@@ -2,14 +2,8 @@
 sections 3.4.3, 4.1.3)."""
 
 from a2a_proxy.model.values import Actor, Binding, Exchange, FrameKind, Severity
-from a2a_proxy.rules.endings.call_facts import (
-    ACTIVE,
-    SECOND_NS,
-    SENDS,
-    CallFacts,
-    format_ns,
-    is_waiting,
-)
+from a2a_proxy.rules.endings.call_facts import ACTIVE, SECOND_NS, CallFacts, format_ns
+from a2a_proxy.rules.endings.call_index import is_waiting
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import QUESTION_CALL, STARTED_CALL, rpc
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
@@ -54,13 +48,9 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
         return None
     if not _asked_here(call):
         return None
-    for each in call.session.exchanges.values():
-        if (
-            each.operation in SENDS
-            and each.started >= exchange.closed > 0
-            and each.context_id == exchange.context_id
-            and each.task_id != exchange.task_id
-        ):
+    for number in call.session.index.sends_in_context(exchange.context_id):
+        each = call.session.call(number).exchange
+        if each.started >= exchange.closed > 0 and each.task_id != exchange.task_id:
             request = next(
                 (
                     frame

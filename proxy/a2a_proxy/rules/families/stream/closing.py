@@ -7,7 +7,7 @@ from a2a_proxy.model.values import Actor, Binding, EventKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.endings.call_facts import CLIENT_LEFT
+from a2a_proxy.rules.endings.call_index import CLIENT_LEFT
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label

@@ -14,7 +14,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.endings.call_facts import CLIENT_LEFT
+from a2a_proxy.rules.endings.call_index import CLIENT_LEFT
 from a2a_proxy.rules.facts.event_digest import update_digest
 from a2a_proxy.rules.state.records import ExchangeRecord, Notes, TaskRecord
 

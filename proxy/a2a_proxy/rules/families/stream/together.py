@@ -7,7 +7,7 @@ from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.endings.call_facts import CLIENT_LEFT
+from a2a_proxy.rules.endings.call_index import CLIENT_LEFT
 from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
