@@ -76,14 +76,6 @@ def append_is_forgotten(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*STREAMS)
-def an_artifact_changes_its_name(talk: Talk) -> Iterator[Want]:
-    """From one chunk to the next."""
-    call = stream(talk)
-    alter(call.answers[SECOND], lambda body: body["artifact"].update(name="another report"))
-    yield Want("A2A-ART-007", call, call.answers[SECOND])
-
-
-@mutation(*STREAMS)
 def a_chunk_has_another_id(talk: Talk) -> Iterator[Want]:
     """It is appended to an unknown artifact."""
     call = stream(talk)

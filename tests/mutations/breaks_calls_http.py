@@ -48,14 +48,6 @@ def a_task_with_status_404(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-HTTP-010", call, call.answers[0])
 
 
-@mutation("sdk-1.x-rest")
-def a_delete_without_content(talk: Talk) -> Iterator[Want]:
-    """204 in place of an empty object."""
-    call = pick(talk, "DeleteTaskPushNotificationConfig", REST)
-    call.status, call.answers = 204, []
-    yield Want("A2A-HTTP-018", call)
-
-
 @mutation("demo")
 def a_call_with_credentials_is_redirected(talk: Talk) -> Iterator[Want]:
     """To the same host."""

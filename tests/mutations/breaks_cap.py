@@ -117,21 +117,3 @@ def an_artifact_of_a_type_that_the_client_does_not_take(talk: Talk) -> Iterator[
     )
     chunk.edit(lambda event: event["artifactUpdate"]["artifact"]["parts"].append(picture))
     yield Want("A2A-CAP-005", call, chunk)
-
-
-def _cannot_push(talk: Talk) -> None:
-    """Push notifications fail, and no card declares them."""
-    without(talk, "pushNotifications")
-    for call in talk.exchanges:
-        if "PushNotification" in call.operation:
-            refuse(call, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")
-
-
-@mutation(*SDK, "sdk-0.3-jsonrpc", prepare=_cannot_push)
-def a_client_does_not_learn(talk: Talk) -> Iterator[Want]:
-    """It repeats the call."""
-    call = talk.all("GetTaskPushNotificationConfig")[-1]
-    fourth = 4 - len(talk.all("GetTaskPushNotificationConfig"))
-    for _ in range(fourth):
-        call = talk.add(call, after=max(talk.exchanges, key=lambda each: each.ended))
-    yield Want("A2A-CAP-006", call, call.answers[0] if call.answers else None)

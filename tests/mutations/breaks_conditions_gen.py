@@ -112,7 +112,6 @@ def an_agent_without_generations_takes_a_condition(talk: Talk) -> Iterator[Want]
     _, call = answered(talk)
     condition(call, 3)
     yield Want("A2A-GEN-019", call, call.answers[0])
-    yield Want("A2A-GEN-005", call, call.answers[0])
 
 
 @mutation(*SDK, prepare=conditional)

@@ -210,23 +210,3 @@ def live_streams_without_grpc(talk: Talk) -> Iterator[Want]:
     """The interface that they need is gone."""
     call = fetch(talk)
     yield Want("A2A-CARD-018", call, change(call, without("GRPC")))
-
-
-@mutation(*SDK, "js-three-bindings")
-def the_extended_card_has_less_capabilities(talk: Talk) -> Iterator[Want]:
-    """No push notifications for those who have logged in."""
-    call = extended(talk)
-    yield Want(
-        "A2A-CARD-019",
-        call,
-        change(call, lambda card: card["capabilities"].pop("pushNotifications")),
-    )
-
-
-@mutation(*SDK, "js-three-bindings")
-def the_extended_card_has_less_skills(talk: Talk) -> Iterator[Want]:
-    """The one that everybody sees is replaced."""
-    call = extended(talk)
-    yield Want(
-        "A2A-CARD-019", call, change(call, lambda card: card["skills"][0].update(id="other"))
-    )

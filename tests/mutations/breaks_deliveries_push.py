@@ -135,18 +135,6 @@ def an_event_is_delivered_twice(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*SDK, prepare=delivered)
-def the_agent_tries_again_and_again(talk: Talk) -> Iterator[Want]:
-    """Each second, until it works."""
-    call = deliveries(talk)[-1]
-    attempts = [call]
-    for _ in range(5):
-        attempts[-1].status = 503
-        attempts.append(talk.add(call, after=attempts[-1], pause=SECOND))
-    attempts[-1].status = 200
-    yield Want("A2A-PUSH-018", attempts[3], attempts[3].requests[0])
-
-
-@mutation(*SDK, prepare=delivered)
 def an_event_is_delivered_again_much_later(talk: Talk) -> Iterator[Want]:
     """An attacker may have recorded it."""
     call = deliveries(talk)[-1]

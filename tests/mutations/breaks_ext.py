@@ -168,18 +168,3 @@ def another_version_is_activated(talk: Talk) -> Iterator[Want]:
     call = sends(talk)[-1]
     call.set(name(call), A2, reply=True)
     yield Want("A2A-EXT-007", call)
-
-
-def _uses(talk: Talk) -> None:
-    """The artifact of a stream uses the extension."""
-    _speaks(talk)
-    _artifact(stream(talk), A)
-
-
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "demo", prepare=_uses)
-def an_activation_is_not_confirmed(talk: Talk) -> Iterator[Want]:
-    """The artifact uses it, and the response head does not name it."""
-    call = stream(talk)
-    call.set(name(call), None, reply=True)
-    used = next(each for each in call.answers if A.encode() in each.data)
-    yield Want("A2A-EXT-008", call, used)

@@ -79,14 +79,6 @@ def a_client_does_not_answer(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LAT-005", asks, asks.answers[0])
 
 
-@mutation(*STREAMS)
-def a_stream_is_closed_late(talk: Talk) -> Iterator[Want]:
-    """800 ms after the end of its task."""
-    call = stream(talk)
-    call.ended = call.answers[-1].at + 800 * MS
-    yield Want("A2A-LAT-006", call, call.answers[-1])
-
-
 def _later(data: bytes, seconds: int) -> bytes:
     def shifted(found: re.Match[bytes]) -> bytes:
         stamp = datetime.fromisoformat(found[0].decode()) + timedelta(seconds=seconds)
@@ -130,21 +122,6 @@ def _third(talk: Talk) -> Want:
                 seen.append((call, answer))
             before = state
     return Want("A2A-LAT-007", *seen[2])
-
-
-@mutation(*SDK, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "js-three-bindings")
-def a_client_subscribes_again_and_again(talk: Talk) -> Iterator[Want]:
-    """Six times within a moment, while the task is in WORKING."""
-    call = made = talk.first("SubscribeToTask")
-    for number in range(1, 6):
-        made = talk.add(call, after=call)
-        del made.answers[1:]
-        made.finish = "leave"
-        for each in (*made.requests, *made.answers):
-            each.at += call.started - made.started + number * MS // 10
-        made.started = call.started + number * MS // 10
-        made.answered = made.ended = made.answers[0].at
-    yield Want("A2A-LAT-008", made, made.requests[0] if made.requests else None)
 
 
 @mutation("demo")

@@ -309,16 +309,6 @@ def a_question_to_somebody_who_has_said_all(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-LIVE-017", call, call.answers[ASKED])
 
 
-@mutation(BIDI)
-def nobody_answers_for_minutes(talk: Talk) -> Iterator[Want]:
-    """The agent waits for input."""
-    call = alone(talk, "idle")
-    call.shift(ASKED + 1, 300 * SECOND)
-    alter(call.answers[-1], lambda body: body["status"].pop("timestamp"))
-    wait(talk, 1)
-    yield Want("A2A-LIVE-021", call, call.answers[ASKED])
-
-
 # --- the end
 
 

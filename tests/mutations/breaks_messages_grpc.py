@@ -142,15 +142,3 @@ def an_event_is_two_events(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     call.answers[2].data = b"\x12\x00" + call.answers[2].data
     yield Want("A2A-GRPC-011", call, call.answers[2])
-
-
-@mutation(*STREAMS)
-def a_request_is_larger_than_libraries_take(talk: Talk) -> Iterator[Want]:
-    """A text of more than 4 MiB."""
-    call = stream(talk)
-    asked = call.requests[0].value
-    message = asked["message"] if "message" in asked else asked["request"]
-    parts = message["parts"] if "parts" in message else message["content"]
-    parts[0]["text"] += "long " * (1 << 20)
-    call.requests[0].put(asked)
-    yield Want("A2A-SCH-016", call, call.requests[0])

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mutations.objects import (
-    OLD_JSON,
     SDK,
-    V1,
     alter,
     looked_up,
     member,
     named,
-    resay,
     said,
     says,
     sends,
@@ -51,14 +48,6 @@ def an_agent_uses_a_message_id_again(talk: Talk) -> Iterator[Want]:
     first = member(call.answers[1], "status")["message"]["messageId"]
     alter(call.answers[STATUS], lambda body: body["status"]["message"].update(messageId=first))
     yield Want("A2A-ID-015", call, call.answers[STATUS])
-
-
-@mutation(*V1, *OLD_JSON)
-def a_task_is_referred_to_that_nobody_has_seen(talk: Talk) -> Iterator[Want]:
-    """In `referenceTaskIds`."""
-    call = sends(talk, "unary")
-    resay(call.requests[0], lambda message: message.update(referenceTaskIds=["t-000"]))
-    yield Want("A2A-ID-012", call, call.requests[0])
 
 
 # --- tenants

@@ -76,14 +76,6 @@ def a_change_is_not_counted(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-GEN-008", held, held.answers[0])
 
 
-@mutation(*SDK)
-def an_agent_without_generations_is_asked_for_changes(talk: Talk) -> Iterator[Want]:
-    """By a client that says 1.0."""
-    call = next(each for each in talk.all("GetTask") if not failed(each))
-    ask(call, read(call.answers[0])["id"], 3)
-    yield Want("A2A-GEN-005", call, call.answers[0])
-
-
 # --- clients
 
 

@@ -146,23 +146,6 @@ def an_array_as_response(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-RPC-003", call, call.answers[0])
 
 
-@mutation(*ALL)
-def an_unknown_member_beside_the_result(talk: Talk) -> Iterator[Want]:
-    """In the envelope of an event."""
-    call = stream(talk, JSONRPC)
-    event = call.answers[MIDDLE]
-    change(event, lambda body: body.update(ts=5))
-    yield Want("A2A-RPC-016", call, event)
-
-
-@mutation(*LOOKUPS)
-def an_unknown_member_in_the_request(talk: Talk) -> Iterator[Want]:
-    """In its envelope."""
-    call = pick(talk, "GetTask", JSONRPC)
-    change(call.requests[0], lambda body: body.update(context={}))
-    yield Want("A2A-RPC-016", call, call.requests[0])
-
-
 @mutation(*LOOKUPS)
 def neither_result_nor_error(talk: Talk) -> Iterator[Want]:
     """The envelope has neither."""

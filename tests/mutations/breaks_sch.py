@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mutations.objects import (
     OLD_JSON,
-    OLD_PROTO,
     V1,
     V1_TEXT,
     alter,
@@ -15,7 +13,6 @@ from mutations.objects import (
     parts,
     resay,
     sends,
-    streams,
 )
 from mutations.pick import change, stream
 from support_mutations import Talk, Want, mutation
@@ -219,27 +216,3 @@ def the_metadata_of_an_event_is_null(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     alter(call.answers[1], lambda body: body.update(metadata=None))
     yield Want("A2A-SCH-015", call, call.answers[1])
-
-
-def _text_of(size: int) -> Any:
-    return {"text": "x" * size}
-
-
-@mutation(*V1, "js-three-bindings")
-def a_chunk_of_a_mebibyte(talk: Talk) -> Iterator[Want]:
-    """All of it inline."""
-    call = stream(talk)
-    alter(
-        call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)])
-    )
-    yield Want("A2A-SCH-016", call, call.answers[NOTES])
-
-
-@mutation(*OLD_PROTO)
-def a_chunk_of_a_mebibyte_of_old(talk: Talk) -> Iterator[Want]:
-    """The same in 0.3."""
-    call = streams(talk, "stream")
-    alter(
-        call.answers[NOTES], lambda body: body["artifact"].update(parts=[_text_of((1 << 20) + 1)])
-    )
-    yield Want("A2A-SCH-016", call, call.answers[NOTES])

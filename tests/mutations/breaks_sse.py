@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
-from a2a_proxy.model.values import Binding
-from mutations.pick import JSONRPC, PLAIN, REST, change, raw, replace, stream
+from mutations.pick import JSONRPC, REST, change, raw, replace, stream
 from support_mutations import Ex, Msg, Talk, Want, mutation
 
 JSON = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "js-to-0.3", "dialect-0.2", "demo")
@@ -39,10 +37,6 @@ def _fails(call: Ex) -> bool:
         and "error" in call.answers[-1].value
         and len(call.answers) > 1
     )
-
-
-def _rpc(call: Ex) -> bool:
-    return call.facts.binding is Binding.JSONRPC
 
 
 def _raw(call: Ex, index: int, data: bytes) -> Msg:
@@ -145,15 +139,6 @@ def a_mark_in_mid_stream(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SSE-009", call, made)
 
 
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-0.3-jsonrpc")
-def an_event_of_5_mib(talk: Talk) -> Iterator[Want]:
-    """One piece of an artifact."""
-    call = _stream(talk)
-    event = call.answers[MIDDLE]
-    raw(event, b"piece", b"x" * (5 << 20))
-    yield Want("A2A-SCH-016", call, event)
-
-
 @mutation(*ALL)
 def a_stream_to_be_stored(talk: Talk) -> Iterator[Want]:
     """No `Cache-Control`."""
@@ -205,41 +190,6 @@ def two_things_in_one_event(talk: Talk) -> Iterator[Want]:
 
 
 # --- errors and ends
-
-
-@mutation(*ALL)
-def an_error_that_is_none(talk: Talk) -> Iterator[Want]:
-    """A chunk with the name `error`."""
-    call = _stream(talk)
-    event = call.answers[MIDDLE]
-    event.framing = "event: error\n" + event.framing
-    yield Want("A2A-SSE-007", call, event)
-
-
-def _crashes_twice(talk: Talk) -> None:
-    """A stream that ended with two errors instead of one."""
-    call = _crashed(talk)
-    renamed = {}
-    for each in (*call.requests, *call.answers):
-        value = each.value
-        inner: Any = value.get("result", value.get("params", value))
-        for held in (inner, *(item for item in inner.values() if isinstance(item, dict))):
-            for name in ("id", "taskId", "contextId", "messageId"):
-                if isinstance(held.get(name), str) and len(held[name]) == 36:
-                    renamed[held[name]] = held[name][:-4] + "aaaa"
-    again = talk.add(call, after=call)
-    for each in (*again.requests, *again.answers):
-        for before, after in renamed.items():
-            each.data = each.data.replace(before.encode(), after.encode())
-
-
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2", prepare=_crashes_twice)
-def an_error_in_another_form(talk: Talk) -> Iterator[Want]:
-    """The first one had an event name, or had none."""
-    again = max((each for each in talk.exchanges if _fails(each)), key=lambda each: each.started)
-    error = again.answers[-1]
-    error.framing = PLAIN if error.framing.startswith("event") else "event: error\n" + PLAIN
-    yield Want("A2A-SSE-007", again, error)
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")

@@ -267,7 +267,6 @@ def a_status_says_nothing_new(talk: Talk) -> Iterator[Want]:
     call = stream(talk)
     more = call.answers[STATUS].again(0)
     call.answers.insert(STATUS + 1, more)
-    yield Want("A2A-STATE-012", call, more)
     yield Want("A2A-STREAM-020", call, more)
 
 
@@ -281,14 +280,3 @@ def the_result_is_also_a_message(talk: Talk) -> Iterator[Want]:
     text = parts(member(call.answers[NOTES], "artifact"))[0]["text"]
     alter(call.answers[END], lambda body: parts(body["status"]["message"])[0].update(text=text))
     yield Want("A2A-STATE-019", call, call.answers[END])
-
-
-@mutation(*V1, "js-three-bindings")
-def a_question_is_asked_twice(talk: Talk) -> Iterator[Want]:
-    """In another message, a little later."""
-    call = streams(talk, "input")
-    more = call.answers[-1].again(0)
-    call.answers.append(more)
-    alter(more, lambda body: body["status"]["message"].update(messageId="another"))
-    alter(more, lambda body: restamp(body, 0.002))
-    yield Want("A2A-STATE-020", call, more)

@@ -118,28 +118,6 @@ def the_charset_is_latin_1(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(SAMPLE)
-def an_unknown_field_stands_in_a_block(talk: Talk) -> Iterator[Want]:
-    """In a block of the client."""
-    call, _ = _answer(talk)
-    yield Want(
-        "A2A-STDIO-015",
-        call,
-        _frame(call.requests[0], "traceparent: ", "X-Request: 7\r\ntraceparent: "),
-    )
-
-
-@mutation(SAMPLE)
-def a_field_stands_twice(talk: Talk) -> Iterator[Want]:
-    """With the same value."""
-    call, answer = _answer(talk)
-    yield Want(
-        "A2A-STDIO-015",
-        call,
-        _frame(answer, "Content-Length: \1\r\n", "Content-Length: \1\r\n" * 2),
-    )
-
-
-@mutation(SAMPLE)
 def the_version_is_missing(talk: Talk) -> Iterator[Want]:
     """Of one request."""
     call, _ = _answer(talk)
@@ -271,13 +249,6 @@ def the_agent_dies_in_mid_message(talk: Talk) -> Iterator[Want]:
     talk.loose.insert(-2, Loose(last.at, DOWN, half))
     yield Want("A2A-STDIO-012", call)
     yield Want("A2A-STDIO-012")
-
-
-@mutation(SAMPLE)
-def the_card_is_not_fetched(talk: Talk) -> Iterator[Want]:
-    """The first call is another operation."""
-    del talk.exchanges[0]
-    yield Want("A2A-STDIO-016", talk.exchanges[0])
 
 
 @mutation(SAMPLE)

@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_proxy.model.values import Binding
 from mutations.pick import change, failed, frame, refused
-from support_mutations import MS, Ex, Talk, Want, mutation
+from support_mutations import Ex, Talk, Want, mutation
 
 EACH = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 JSON = EACH[:2]
@@ -236,40 +236,3 @@ def a_known_task_is_not_found(talk: Talk) -> Iterator[Want]:
 
 def _name(body: dict[str, Any], task: str) -> None:
     body["name" if "name" in body else "id"] = f"tasks/{task}" if "name" in body else task
-
-
-def _begun(talk: Talk) -> Ex:
-    """Return a stream that was aborted or failed while its task was not finished."""
-    return next(
-        each for each in talk.all("SendStreamingMessage") if b"crash" in each.requests[0].data
-    )
-
-
-@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
-def a_client_in_a_hurry(talk: Talk) -> Iterator[Want]:
-    """Seven GetTask calls within 200 ms for an unfinished task."""
-    begun, asked = _begun(talk), _get(talk)
-    update = begun.answers[1].value
-    event = update.get("result", update)
-    event = event.get("statusUpdate", event)
-    kind = {"kind": "task"} if "kind" in event else {}
-    status = {name: value for name, value in event["status"].items() if name != "timestamp"}
-    task = {**kind, "id": event["taskId"], "contextId": event["contextId"], "status": status}
-    call = begun
-    for number in range(7):
-        call = talk.add(asked, after=call, pause=20 * MS)
-        if call.requests:
-            change(call.requests[0], lambda body: body["params"].update(id=event["taskId"]))
-        else:
-            call.target = f"{call.target.partition('/tasks/')[0]}/tasks/{event['taskId']}"
-        change(call.answers[0], lambda body: _replace(body, task))
-        if number == 5:
-            yield Want("A2A-TASK-012", call, call.requests[0] if call.requests else None)
-
-
-def _replace(body: dict[str, Any], task: dict[str, Any]) -> None:
-    if "result" in body:
-        body["result"] = task
-    else:
-        body.clear()
-        body.update(task)

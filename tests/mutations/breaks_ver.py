@@ -218,14 +218,6 @@ def a_role_is_spelled_as_in_0_3(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-VER-010", call, call.requests[0])
 
 
-@mutation("sdk-1.x-jsonrpc")
-def a_long_poll_in_1_0(talk: Talk) -> Iterator[Want]:
-    """The agent answers at once, and without a generation."""
-    call = talk.first("GetTask")
-    call.requests[0].edit(lambda asked: asked.update(currentGeneration="3"))
-    yield Want("A2A-GEN-005", call, call.answers[0])
-
-
 @mutation(*V1)
 def a_message_update_in_1_0(talk: Talk) -> Iterator[Want]:
     """An event that clients of 1.0 do not know."""
@@ -258,4 +250,3 @@ def the_version_changes_within_a_task(talk: Talk) -> Iterator[Want]:
     version(call, "1.1")
     yield Want("A2A-VER-013", call)
     yield Want("A2A-VER-004", call, call.answers[0])
-    yield Want("A2A-GEN-005", call, call.answers[0])

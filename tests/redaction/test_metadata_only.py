@@ -53,7 +53,7 @@ def test_rules_find_no_more_without_payloads(ident: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"]
+    "ident", ["A2A-STREAM-020", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"]
 )
 def test_only_payloads_are_missing(ident: str) -> None:
     """Kinds, sizes, times, ids, states and generations of every frame equal those recorded with

@@ -23,7 +23,8 @@ def findings(path: Path, *words: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")]
+    ("ident", "quoted"),
+    [("A2A-CAP-004", "image/png"), ("A2A-CAP-002", "streaming is not supported")],
 )
 def test_findings_that_may_quote_a_payload_are_removed(
     ident: str, quoted: str, tmp_path: Path

@@ -13,9 +13,8 @@ from support_pipe import Stdio, framed
 
 _SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 _FIELDS = (b"a2a-", b"x-a2a-", b"traceparent")
-_BY_CARRIER = frozenset({"A2A-STDIO-016", "A2A-STDIO-019", "A2A-STDIO-007"})
-"""The examples fetch no card; what the other two say, a rule about JSON-RPC or versions says
-too."""
+_BY_CARRIER = frozenset({"A2A-STDIO-019", "A2A-STDIO-007"})
+"""What they say, a rule about JSON-RPC or versions says too."""
 _OTHERWISE = {
     "A2A-GEN-007": "the snapshot in which it stands comes after the end",
     "A2A-RPC-001": "text that is no JSON belongs to no call: A2A-STDIO-007",

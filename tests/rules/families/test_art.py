@@ -201,29 +201,6 @@ def test_duplicate_artifact_ids_in_lists_are_flagged() -> None:
     assert [each.evidence["path"] for each in found] == ["result.tasks[1].artifacts[1].artifactId"]
 
 
-@EVERY
-def test_descriptions_that_drift(binding: str) -> None:
-    """Left out is not changed."""
-
-    def twice(first: Json, second: Json) -> Script:
-        one, two = chunk("a")["artifactUpdate"], chunk("b", **LAST)["artifactUpdate"]
-        made = [
-            {"artifactUpdate": old | {"artifact": new}}
-            for old, new in ((one, first), (two, second))
-        ]
-        return stream(binding, *made)
-
-    def typed(media_type: str) -> Json:
-        return artifact(parts=[{"text": "x", "mediaType": media_type}])
-
-    assert verdicts(twice(artifact(name="n1"), artifact(name="n2")), "007") == ["INFO"]
-    assert verdicts(twice(artifact(description="d1"), artifact(description="d2")), "007") == [
-        "INFO"
-    ]
-    assert verdicts(twice(typed("text/plain"), typed("text/html")), "007") == ["INFO"]
-    assert not verdicts(twice(artifact(name="n1", description="d1"), artifact(name="")), "007")
-
-
 def test_generations_of_artifacts() -> None:
     """The range has to hold the updates that a stream has shown."""
 

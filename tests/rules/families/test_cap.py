@@ -124,17 +124,6 @@ class TestPromises:
         ]
         assert said(ALL + rpc(call, None, card(), headers=bearer), "003") == []
 
-    def test_clients_are_told_apart(self) -> None:
-        """Four of two clients are two each."""
-        error = rpc_error(-32003, NO_PUSH)
-        two = [rpc(SET, HOOK, error=error, headers={"User-Agent": name}) for name in ("one", "two")]
-        script = SILENT
-        for call in two * 3:
-            script += call
-        assert said(script, "006") == []
-        assert said(script + two[0], "006") == ["INFO"]
-        assert said(script + two[0] + two[0], "006") == ["INFO"], "once is enough"
-
     def test_refusals_for_a_state(self) -> None:
         """A task that is over, again and again: not the capability."""
         script = ALL

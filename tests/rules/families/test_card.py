@@ -375,20 +375,6 @@ class TestTrust:
         )
         assert said(fetch_card(secured), "016") == []
 
-    @pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
-    def test_extended_cards_of_all_bindings(self, binding: str) -> None:
-        """Capabilities count as well."""
-        poor = card(capabilities={"streaming": True, "extendedAgentCard": True})
-        call = {
-            "jsonrpc": rpc("GetExtendedAgentCard", None, poor, headers=BEARER),
-            "rest": rest("GET", "/extendedAgentCard", None, poor, headers=BEARER),
-            "grpc": grpc(
-                "GetExtendedAgentCard", {}, poor, headers={"authorization": "Bearer t0ken-of-ann"}
-            ),
-        }[binding]
-        assert said(fetch_card() + call, "019") == ["INFO"]
-        assert said(fetch_card(poor) + call, "019") == []
-
 
 class TestReach:
     """020."""

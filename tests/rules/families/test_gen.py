@@ -222,10 +222,6 @@ class TestRepeats:
 class TestSnapshots:
     """005 to 008, 021."""
 
-    def test_missing_generations_are_reported_once_per_agent(self) -> None:
-        assert verdicts(get(None) + get(None, current=2), "005") == ["INFO?"]
-        assert not verdicts(get(None, version="1.0"), "005")
-
     def test_new_tasks(self) -> None:
         assert verdicts(stream(snapshot("WORKING", generation="2"), done(3)), "006") == ["INFO"]
         answer = {"task": task("COMPLETED", generation="4")}

@@ -255,14 +255,6 @@ def test_reserialized_messages_are_equal() -> None:
     ]
 
 
-@EVERY
-def test_references_to_tasks(binding: str) -> None:
-    """Those that were seen are known, on whatever binding."""
-    known = rpc("SendMessage", send(), snapshot("COMPLETED"))
-    refers = send(id="m2", referenceTaskIds=["t1", "zz"])
-    assert verdicts(known + call(binding, refers, agent_reply()), "012") == ["INFO?"]
-
-
 def test_tenants_of_interfaces() -> None:
     """Any interface of the binding will do; without a card nothing is known."""
     one = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}

@@ -492,35 +492,6 @@ def test_a_client_that_only_looks() -> None:
     assert verdicts(lost + grpc(SEND, RECONNECT_MESSAGE, seen, **LOST), "017") == []
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(50, []), (70, ["INFO"]), (300, ["INFO"])])
-def test_a_question_that_nobody_answers(seconds: float, expected: list[str]) -> None:
-    stream = live(*BEGUN, question_update(), EventPause(seconds), answer(), *GO_ON)
-    assert verdicts(stream, "021") == expected
-    assert (
-        verdicts(
-            live(
-                *BEGUN,
-                question_update(),
-                answer(),
-                status("WORKING", second=2),
-                EventPause(seconds),
-                DONE,
-            ),
-            "021",
-        )
-        == []
-    )
-    assert (
-        verdicts(
-            live(*BEGUN, question_update(), EventPause(1), **LOST).then(
-                fetch_card(), int(seconds * 1e9)
-            ),
-            "021",
-        )
-        == []
-    )
-
-
 def test_a_question_answered_by_another_call() -> None:
     stream = live(*BEGUN, question_update(), EventPause(90), *GO_ON)
     call = grpc(

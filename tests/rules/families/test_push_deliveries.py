@@ -322,7 +322,7 @@ class TestBody:
         )
 
 
-@pytest.mark.parametrize("number", [*range(5, 14), 18, 19])
+@pytest.mark.parametrize("number", [*range(5, 14), 19])
 def test_other_frames_cost_nothing(number: int) -> None:
     """No rule runs on the frames of a plain message, of its answer or of a stream."""
     rule = all_rules()[f"A2A-PUSH-{number:03}"]
@@ -417,31 +417,6 @@ class TestAttempts:
         (found,) = of_rule(created() + second + AGAIN + AGAIN, "PUSH-013")
         assert found.evidence["actor"] == "client"
         assert found.summary.endswith("the task has 2 push configurations with this URL")
-
-    @pytest.mark.parametrize(
-        ("pauses", "expected"),
-        [
-            ((500, 500, 500), ["INFO"]),
-            ((500, 500, 500, 500, 500), ["INFO"]),
-            ((0, 0, 0), ["INFO"]),
-            ((500, 1000, 2000), []),
-            ((500, 500), []),
-            ((4000, 4000, 4000), []),
-        ],
-    )
-    def test_retries(self, pauses: tuple[int, ...], expected: list[str]) -> None:
-        """Reported once for an event."""
-        talk = FAILED
-        for pause in pauses:
-            talk = talk.then(FAILED, pause * MS)
-        assert [each.rstrip("?") for each in said(talk, "PUSH-018")] == expected
-
-    def test_retries_of_two_configurations(self) -> None:
-        """They cannot be told apart."""
-        talk = (
-            created() + rpc(CREATE, HOOK, STORED | {"id": "p2"}) + FAILED + FAILED + FAILED + FAILED
-        )
-        assert said(talk, "PUSH-018") == []
 
 
 class TestOrder:

@@ -171,15 +171,6 @@ def test_unknown_fields_and_names_are_reported_once_per_stream() -> None:
     assert told(rest(event(WORKING, "event: message\n"), event(COMPLETED, "event:\n"))) == []
 
 
-def test_errors_with_and_without_a_name() -> None:
-    """Either form is fine; one agent should keep to one, on each binding and version by itself."""
-    named, plain = rest(event(FAILED, "event: error\n")), rest(FAILED)
-    over_rpc = rpc(event({"jsonrpc": "2.0", "id": 1, "error": rpc_error(-32603)}, "event: error\n"))
-    assert told(named) == told(plain) == told(plain + over_rpc) == []
-    assert told(named + plain) == ["007"]
-    assert told(plain + named) == ["007"]
-
-
 def test_events_after_an_error() -> None:
     """On JSON-RPC too; a comment is no event."""
     error = {"error": rpc_error(-32603)}

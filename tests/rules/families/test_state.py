@@ -491,24 +491,6 @@ def test_incomparable_timestamps_are_not_flagged() -> None:
     assert not verdicts(stamped("2026-01-01T10:00:05Z", "yesterday"), "008")
 
 
-@EVERY
-def test_updates_without_news(binding: str) -> None:
-    """A new timestamp, a message or metadata are news."""
-
-    def twice(second: Json) -> Script:
-        return stream(
-            binding, snapshot(), status("WORKING", second=1), second, status("COMPLETED", second=2)
-        )
-
-    assert verdicts(twice(status("WORKING", second=1)), "012") == ["INFO"]
-    assert not verdicts(twice(status("WORKING", second=2)), "012")
-    assert not verdicts(stream(binding, snapshot("WORKING"), status("WORKING")), "012"), (
-        "it crossed the snapshot"
-    )
-    assert not verdicts(twice(status("WORKING", second=1, message=reply(taskId="t1"))), "012")
-    assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
-
-
 CONFIG = {"url": "https://h:1/hook"}
 PUSHING = rpc(
     "SendMessage",
@@ -623,29 +605,6 @@ def test_a_result_in_an_artifact_and_in_a_message(binding: str) -> None:
     more = [{"text": text}, {"url": "https://example.com/a.png"}]
     other = status("COMPLETED", second=1, message=reply(taskId="t1", parts=more))
     assert not verdicts(stream(binding, snapshot(), chunk(text), other), "019")
-
-
-@EVERY
-def test_a_question_that_is_asked_twice(binding: str) -> None:
-    """On one stream; after an answer it may be asked again, and its bytes are another rule's."""
-
-    def asks(text: str, second: int) -> Json:
-        return status(
-            "INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1")
-        )
-
-    twice = stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 2))
-    assert verdicts(twice, "020") == ["INFO"]
-    assert not verdicts(stream(binding, snapshot(), asks("which one?", 1), asks("why?", 2)), "020")
-    assert not verdicts(
-        stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 1)), "020"
-    )
-    between = run_together(
-        stream(binding, snapshot(), asks("which one?", 1), EventPause(2), asks("which one?", 3)),
-        rpc("SendMessage", FOLLOW_UP, snapshot("WORKING", second=2)),
-        after=SECOND,
-    )
-    assert not verdicts(between, "020")
 
 
 def test_a_cancelled_task_that_goes_on_to_its_end() -> None:

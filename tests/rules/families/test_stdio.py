@@ -29,7 +29,6 @@ from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
 _GET = pipe_call("GetTask", {"id": "t1"})
-_OLD_HEAD = HEADER_BLOCK + "\r\n"
 _HANDSHAKE = pipe_message(
     DOWN, {"type": "handshake", "sessionId": "s1", "supportedVariants": ["a2a/v1"]}
 )
@@ -78,8 +77,7 @@ def answered(head: str) -> Script:
             "Content-Length: {size}\nContent-Type: application/json\n\n",
             ["003 ERROR 3 of 3 lines of the {}'s header block"],
         ),
-        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n",
-         ["004", "015 INFO `content-length` occurs twice"]),
+        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n", ["004"]),
         ("Content-Length: many\r\nContent-Type: application/json\r\n\r\n",
          ["004 ERROR Content-Length is many"]),
         ("Content-Length: 5\r\nContent-Type: application/json\r\n\r\n",
@@ -91,7 +89,7 @@ def answered(head: str) -> Script:
             ["006 WARNING the charset of Content-Type is latin1"],
         ),
         (f"{HEADER_BLOCK}X-A2A-Extensions: https://x\r\ntracestate: a=1\r\n\r\n", []),
-        (f"{HEADER_BLOCK}Foo: 1\r\nBar: 2\r\n\r\n", ["015 INFO `foo`", "015 INFO `bar`"]),
+        (f"{HEADER_BLOCK}Foo: 1\r\nBar: 2\r\n\r\n", []),
     ],
 )  # fmt: skip
 def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
@@ -105,7 +103,7 @@ def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
 
 
 def test_header_blocks_of_messages_without_a_call() -> None:
-    """They count as other fields; an unknown field is reported once."""
+    """They count as other fields; an unknown field is not reported."""
     block = "Content-Length: {size}\nFoo: 1\n\n"
     script = pipe_script(
         pipe_message(DOWN, {"type": "handshake"}, block),
@@ -113,7 +111,7 @@ def test_header_blocks_of_messages_without_a_call() -> None:
         _GET,
         pipe_response(task()),
     )
-    assert numbers(script) == ["002", "003", "007", "015"]
+    assert numbers(script) == ["002", "003", "007"]
 
 
 def test_a_type_is_optional_after_a_handshake() -> None:
@@ -323,18 +321,6 @@ def test_a_request_of_the_agent_is_flagged() -> None:
         pipe_response(task()),
     )
     assert told(script) == ["013 INFO the agent sends the request (id 5) `roots/list`"]
-
-
-def test_the_card_may_be_known_already() -> None:
-    """From the well-known place of the same agent, or the client asks for it later."""
-    assert numbers(pipe_script(_GET, pipe_response(task()), fetches=False)) == ["016"]
-    assert not numbers(
-        pipe_script(
-            pipe_call("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD),
-            pipe_response(card()),
-            fetches=False,
-        )
-    )
 
 
 @pytest.mark.parametrize(

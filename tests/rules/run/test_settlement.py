@@ -54,7 +54,6 @@ _DROPPED = {
         "A2A-LIVE-011",
     ),
     *(
-        "A2A-LIVE-021",
         "A2A-PUSH-009",
         "A2A-PUSH-011",
         "A2A-STDIO-018",

@@ -9,7 +9,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Event, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts
@@ -212,52 +212,6 @@ def _find_shorter_end(context: RuleContext, before: KnownArtifact) -> int | None
     content = add_parts(NO_PARTS, chunks[0].pieces) if chunks else NO_PARTS
     is_text = content.length and not (content.byte_count or content.other_parts)
     return content.length if is_text and content.length * 5 <= before.length * 4 else None
-
-
-@rule(
-    "A2A-ART-007",
-    "The description of an artifact changes between updates",
-    Severity.INFO,
-    section="1.0 4.1.7; 0.3 6.7",
-    scope=EvidenceScope.LIVE,
-    dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.DRIFT,
-    flagged=_artifact_stream(
-        chunk("a"),
-        {
-            "artifactUpdate": chunk("b", append=True, lastChunk=True)["artifactUpdate"]
-            | {"artifact": artifact("b", name="other")}
-        },
-    ),
-    clean=_COMPLETE_STREAM,
-)
-def drifts(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has another name, another description, or another media type of its first
-    part than the earlier updates of this artifact. Omitted members count as unchanged.
-
-    The specification does not say which of them a client shows, and a changed media type makes the
-    assembled content invalid. The agent should describe an artifact the same way in every chunk, or
-    use a new artifact id.
-    """
-    found, looks = _known_artifact(context), chunks_of_frame(context.frame)
-    if found is None or not looks:
-        return
-    look = looks[0]
-    changes = [
-        f'{what} "{before[:60]}" became "{now[:60]}"'
-        for what, before, now in (
-            ("name", found.name, look.name),
-            ("media type", found.media_type, look.media_type),
-        )
-        if before and now and before != now
-    ]
-    if found.description and look.description and found.description != look.description:
-        changes.append("the description changed")
-    if changes:
-        path = _member_path(context, "artifact.name" if look.name != found.name else "artifact")
-        yield RuleFinding(
-            summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name
-        )
 
 
 @rule(

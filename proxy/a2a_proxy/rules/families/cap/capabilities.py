@@ -1,7 +1,6 @@
 """Rules that compare the declared capabilities and media types with what agent and client do (A2A
 1.0 sections 3.1.1, 3.2.2, 3.3.4)."""
 
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +12,6 @@ from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import card, message, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.facts.failure import Failure
 from a2a_proxy.rules.state.card_declarations import (
     CardDeclarations,
@@ -45,11 +42,6 @@ UNSUPPORTED, NO_PUSH, NO_EXTENDED = (
 NO_METHOD = "METHOD_NOT_FOUND"
 _UNIMPLEMENTED = 12
 """A gRPC status."""
-_REFUSALS = frozenset({UNSUPPORTED, NO_PUSH, NO_EXTENDED, NO_METHOD})
-_MAX_REFUSED_CALLS = 3
-"""Number of refusals after which a client should stop calling the operation."""
-_MAX_CLIENTS = 256
-"""Maximum number of counted refused operations of one client."""
 _WRONG_TYPE_ERROR = "CONTENT_TYPE_NOT_SUPPORTED"
 _OTHER_REFUSALS = frozenset(
     {"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"}
@@ -232,60 +224,6 @@ def extended(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(
             summary=f"the card does not declare `extendedAgentCard`, so the error must be "
             f"{UNSUPPORTED}, not {name}"
-        )
-
-
-def _repeat_script(count: int, script: Script) -> Script:
-    whole = script
-    for _ in range(count - 1):
-        whole += script
-    return whole
-
-
-@rule(
-    "A2A-CAP-006",
-    "A client repeats an unsupported call",
-    Severity.INFO,
-    actor=Actor.CLIENT,
-    section="1.0 3.3.4; 0.3 8.2",
-    scope=EvidenceScope.LIVE,
-    trigger_flags=FrameFlag.ERROR,
-    operations=STREAMING | PUSH | {EXTENDED},
-    flagged=_NO_STREAMING + _repeat_script(4, _REFUSED_STREAM),
-    clean=fetch_card()
-    + rpc("SendMessage", send(), snapshot("COMPLETED"))
-    + rpc("GetTask", {"id": "t1"}, task()),
-    also_broken=("A2A-CAP-001",),
-)
-def stubborn(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls an operation for the fourth time although this agent refused it three times
-    for lack of the capability: as not supported while the card does not declare it, as push
-    notifications that are not supported, or as an unknown method. `User-Agent` and credentials
-    distinguish the clients of one host.
-
-    Every further call fails as well. The client should follow the card, or fall back to polling
-    with GetTask.
-    """
-    name = refusal_name(context)
-    if name not in _REFUSALS:
-        return
-    declared = context.declarations
-    if name == UNSUPPORTED and (
-        declared is None or declares_operation(declared, context.operation)
-    ):
-        return  # the state of the task may be the reason
-    counts = context.session.client_notes(context.record.client).setdefault("refused", {})
-    who = f"{context.request_header('user-agent')} {principal_digest(context.exchange)}"
-    key = (
-        f"{context.agent.name} {context.operation} {hashlib.sha256(who.encode()).hexdigest()[:16]}"
-    )
-    count = counts.pop(key, 0) + 1
-    if len(counts) >= _MAX_CLIENTS:
-        del counts[next(iter(counts))]
-    counts[key] = count
-    if count == _MAX_REFUSED_CALLS + 1:
-        yield RuleFinding(
-            summary=f"this client's `{context.operation}` was refused {count} times: {name}"
         )
 
 

@@ -11,9 +11,9 @@ import msgspec
 from a2a_proxy.model.card_signature import CardForm, SignatureVerdict
 from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.conditions import CARD, RPC, Dialects, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import fetch_card, rpc
+from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card, sign_card
 from a2a_proxy.rules.facts.hosts import scheme_of
 from a2a_proxy.rules.facts.secret_places import secret_paths
@@ -155,61 +155,3 @@ def secret(context: RuleContext) -> Iterator[RuleFinding]:
     """
     for path in secret_paths(read_card(context), _NO_SECRETS):
         yield RuleFinding(summary=f"`{path}` looks like a secret", is_sure=False)
-
-
-_EXTRA_SKILL = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
-_AUTHORIZATION = {"Authorization": "Bearer t0ken-of-ann"}
-_BEARER = {
-    "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
-    "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
-}
-_FULL_CARD = card(skills=[*card()["skills"], _EXTRA_SKILL], **_BEARER)
-
-
-@rule(
-    "A2A-CARD-019",
-    "The extended card lacks content of the public card",
-    Severity.INFO,
-    section="1.0 3.1.11",
-    scope=EvidenceScope.LIVE,
-    dialects=Dialects.V1,
-    bindings=NETWORK,
-    trigger_flags=FrameFlag.CARD,
-    operations=("GetExtendedAgentCard",),
-    flagged=fetch_card(_FULL_CARD)
-    + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_AUTHORIZATION),
-    clean=fetch_card(card(**_BEARER))
-    + rpc("GetExtendedAgentCard", None, _FULL_CARD, headers=_AUTHORIZATION),
-)
-def poorer(context: RuleContext) -> Iterator[RuleFinding]:
-    """The extended card lacks a skill or a capability that the public card has.
-
-    A client that replaces the public card with the extended one, as it should, can do less after
-    authenticating than before. The agent must repeat everything of the public card in its extended
-    card.
-    """
-    public, extended = context.agent.card, read_card(context)
-    if public is None or not extended or context.agent.card_at >= context.record.started:
-        return
-    skills = _skill_ids(public) - _skill_ids(extended)
-    if skills:
-        told = ", ".join(sorted(skills))[:200]
-        yield RuleFinding(
-            summary=f"the extended card lacks skills of the public card: {told}",
-            path=f"{context.root}skills",
-        )
-    flags = _set_capabilities(public) - _set_capabilities(extended)
-    if flags:
-        told = ", ".join(sorted(flags))
-        yield RuleFinding(
-            summary=f"the extended card lacks capabilities of the public card: {told}",
-            path=f"{context.root}capabilities",
-        )
-
-
-def _skill_ids(found: Json) -> set[str]:
-    return {string_member(skill, "id") for _, skill in indexed_objects(found.get("skills"))} - {""}
-
-
-def _set_capabilities(found: Json) -> set[str]:
-    return {name for name, value in object_member(found, "capabilities").items() if value is True}

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
-    HTTP,
     NETWORK,
     RPC,
     Dialects,
@@ -15,23 +14,19 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc
-from a2a_proxy.rules.examples.objects import artifact, card, send, task
+from a2a_proxy.rules.examples.objects import card, send, task
 from a2a_proxy.rules.families.ext.reading import (
-    activated_uris,
     activated_uris_here,
     base_uri,
     declared_extensions,
     is_card_known,
-    may_have_extensions,
     requested_uris,
-    used_extensions,
 )
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _URI_A, _URI_B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _URI_A_V2 = "https://example.com/ext/a/v2"
 _TASK_RESULT = {"task": task()}
-_EXTENDED_REPLY = {"task": task(artifacts=[artifact(extensions=[_URI_A])])}
 _HEADS_AND_TRAILERS = (HookPoint.HEADS, HookPoint.ANSWER)
 
 
@@ -239,46 +234,3 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
                 summary=f"the request names {other[:100]}, but the agent activates {uri[:100]}",
                 value=uri,
             )
-
-
-@rule(
-    "A2A-EXT-008",
-    "Activation is not confirmed",
-    Severity.INFO,
-    section="1.0 3.2.6; extensions topic",
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.V1,
-    bindings=HTTP,
-    trigger_flags=FrameFlag.UNCLEAN,
-    operations=SENDING_OPERATIONS,
-    flagged=rpc("SendMessage", send(), _EXTENDED_REPLY, headers=_extension_headers(_URI_A)),
-    clean=rpc(
-        "SendMessage",
-        send(),
-        _EXTENDED_REPLY,
-        headers=_extension_headers(_URI_A),
-        reply_headers=_extension_headers(_URI_A),
-    ),
-)
-def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message or an artifact of the response names an extension that the client requested, but
-    the response has no `A2A-Extensions`.
-
-    Clients learn from that header which extensions are active; without it they assume that the
-    agent ignored the extension. The agent must send the header, and a proxy in between must not
-    remove it.
-    """
-    if (
-        not context.exchange.extensions
-        or not may_have_extensions(context.frame)
-        or activated_uris(context)
-    ):
-        return
-    notes = context.record.writable_notes()
-    wanted = requested_uris(context)
-    uri = next((uri for _, uri in used_extensions(context) if uri in wanted), "")
-    if uri and not notes.get("unconfirmed"):
-        notes["unconfirmed"] = True
-        yield RuleFinding(
-            summary=f"the response uses {uri[:100]}, but its head has no A2A-Extensions", value=uri
-        )

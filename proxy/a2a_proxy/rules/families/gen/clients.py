@@ -61,7 +61,6 @@ _FIRST_READ = rpc("GetTask", TASK_PARAMS, task("WORKING", generation="7"), versi
     scope=EvidenceScope.LIVE,
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK | TRACKED | FrameFlag.ASKS,
-    also_broken=("A2A-GEN-005",),
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED | FrameFlag.OTHER | FrameFlag.NAMES,
     flagged=_PLAIN_POLL + rpc("GetTask", _NUMBERED_POLL, task("WORKING"), id=2, version="1.1"),
     clean=_TASK_READ

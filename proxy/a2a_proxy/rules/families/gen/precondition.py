@@ -216,7 +216,7 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.FIRST,
     operations=SEND_OPERATIONS,
-    also_broken=("A2A-GEN-005", "A2A-GEN-017"),
+    also_broken=("A2A-GEN-017",),
     required_flags=FrameFlag.NAMES,
     flagged=_read_task(None) + _conditional_send("3", snapshot("COMPLETED", second=1)),
     clean=_FIRST_READ + _conditional_send("5", snapshot("COMPLETED", second=1, generation="7")),

@@ -4,7 +4,7 @@ draft section 3.2.7)."""
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.values import Actor, Dialect, Severity
+from a2a_proxy.model.values import Dialect, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
@@ -26,61 +26,14 @@ from a2a_proxy.rules.families.gen.words import (
     EVERYWHERE,
     SEND_OPERATIONS,
     TRACKED,
-    current_generation,
     generation_path,
     generation_rule,
-    if_match,
 )
 
 _SEND_METHOD = "SendStreamingMessage"
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
 _COMPLETED_EVENT = status("COMPLETED", second=1, generation="3")
 _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_EVENT, version="1.1")
-
-
-@generation_rule(
-    "A2A-GEN-005",
-    "Agent does not support generations",
-    Severity.INFO,
-    actor=Actor.EITHER,
-    section="1.1 draft 3.2.7",
-    scope=EvidenceScope.LIVE,
-    bindings=RPC,
-    trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK,
-    required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED,
-    flagged=rpc(
-        "GetTask", TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING"), version="1.1"
-    ),
-    clean=rpc(
-        "GetTask",
-        TASK_PARAMS | {"currentGeneration": "3"},
-        task("WORKING", generation="4"),
-        version="1.1",
-    ),
-)
-def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses generations
-    in its request, and no other task of this agent has had one. Reported once for each agent.
-
-    The client cannot detect lost events, wait for changes by a long poll, or protect a message
-    against concurrent changes of the task. Either the agent implements generations, or the client
-    works without them.
-    """
-    frame, task = context.frame, context.task
-    if frame.generation or task is None or not frame.task_id:
-        return
-    if task.generation or context.agent.sends_generations or context.agent.notes.get("gen.none"):
-        return
-    asks = dialect_of_version(context.exchange.version_header) is Dialect.V1_1
-    if not asks and current_generation(context) is None and if_match(context) is None:
-        return
-    if context.object.get("generation") not in (None, 0, "0"):
-        return  # an unreadable generation is A2A-GEN-020
-    context.agent.notes["gen.none"] = 1
-    yield RuleFinding(
-        summary="the task has no generation although the client speaks 1.1 or sent one",
-        path=generation_path(context),
-    )
 
 
 @generation_rule(

@@ -216,36 +216,6 @@ def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]
         )
 
 
-@rule(
-    "A2A-HTTP-018",
-    "Answer to a delete is not 200 with {}",
-    Severity.INFO,
-    section="1.0 11.3",
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.V1,
-    bindings=REST,
-    operations=("DeleteTaskPushNotificationConfig",),
-    trigger_flags=FrameFlag.FIRST,
-    flagged=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204),
-    clean=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", result={}),
-)
-def answer_to_delete(context: RuleContext) -> Iterator[RuleFinding]:
-    """The successful answer to DeleteTaskPushNotificationConfig is not HTTP 200 with an empty JSON
-    object.
-
-    Clients that parse every response as JSON fail if the body is missing. The agent should answer
-    200 with `{}`.
-    """
-    status = context.exchange.status
-    if status // 100 != 2 or (status == 200 and context.value == {}):
-        return
-    body = f"a body of {context.frame.size} bytes" if context.frame.payload else "no body"
-    yield RuleFinding(
-        summary=f"the agent answers the delete with {status} and {body}, usual is 200 with {{}}",
-        value=str(status),
-    )
-
-
 _DUPLICATE_ID = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
 """An operation in the path that is followed by another segment."""
 _SEND_PATH = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send()})

@@ -135,39 +135,6 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     return (RuleFinding(summary=told, severity=Severity.INFO, seq=0),)
 
 
-@rule(
-    "A2A-ID-012",
-    "Referenced task is unknown",
-    Severity.INFO,
-    section="1.0 3.4.3; 0.3 6.4",
-    hook_points=HookPoint.REQUEST,
-    scope=EvidenceScope.LIVE,
-    dialects=Dialects.SINCE_0_2,
-    operations=SENDING_OPERATIONS,
-    flagged=rpc("SendMessage", send(referenceTaskIds=["zz"]), agent_reply()),
-    clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
-    + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), agent_reply(id="r2")),
-)
-def unknown_reference(context: RuleContext) -> Iterator[RuleFinding]:
-    """`referenceTaskIds` of a message contains an id that this agent has not sent in this
-    recording. Low confidence: the task may be older than the recording.
-
-    The agent cannot find the task that the client refers to, and most agents then continue without
-    it. The client must refer to tasks of this agent only.
-    """
-    frame = context.frame
-    if frame.schema == "json" and b"eference" not in frame.payload:
-        return
-    for index, each in enumerate(_request_summary(context).references[:100]):
-        if (
-            not context.session.has_seen_task(context.record.agent, each)
-            and "redacted-" not in each
-        ):
-            path = f"{context.root}message.referenceTaskIds[{index}]"
-            told = f"the message refers to task {each}, which this agent has never sent"
-            yield RuleFinding(summary=told, path=path, value=each, is_sure=False)
-
-
 def _working_update(text: str, *, id: str, second: int) -> dict[str, Any]:
     return status("WORKING", second=second, message=reply(text, id=id, taskId="t1"))
 

@@ -1,5 +1,5 @@
-"""Rules about the time that peers take (manual/protocol.md "Calls that wait"), clocks that differ,
-and clients that reconnect too often.
+"""Rules about the time that peers take (manual/protocol.md "Calls that wait"), and clocks that
+differ.
 
 Slow answers are information: the user decides how slow is too slow.
 """
@@ -12,7 +12,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Severity
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
@@ -24,18 +24,12 @@ MAX_FIRST_EVENT = 5 * SECOND_NS
 MAX_UNARY = 10 * SECOND_NS
 MAX_WAITING = 600.0
 """Seconds."""
-MAX_CLOSE = 500 * MS
-MAX_UNANSWERED = 2 * SECOND_NS
-"""From here on a late close is reported by A2A-STREAM-006."""
 MAX_SKEW = 5_000 * MS
 _SKEW_TOLERANCE = MAX_SKEW - MS
 """A difference below this is within `MAX_SKEW`, however it was rounded."""
 _DAY_NS = 86_400_000 * MS
 _MIN_SAMPLES = 3
 """Number of consecutive timestamps that must be off."""
-_OPENS, _WITHIN = 5, 30_000 * MS
-_MAX_TASKS = 100
-"""Number of tasks of one client whose stream openings are remembered."""
 
 
 def _question_task() -> dict[str, Any]:
@@ -146,40 +140,6 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     yield from ()
 
 
-@rule(
-    "A2A-LAT-006",
-    "Stream is closed late",
-    Severity.INFO,
-    actor=Actor.AGENT,
-    section="1.0 3.1.2; 0.3 7.2",
-    bindings=NETWORK,
-    hook_points=HookPoint.CLOSED,
-    scope=EvidenceScope.EXCHANGE,
-    operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream(
-        "SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED"), EventPause(0.8)
-    ),
-    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
-)
-def late_close(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream more than 500 ms after its terminal state. From 2 s on this is
-    A2A-STREAM-006.
-
-    Clients that wait for the end of the stream are slower by this time. The agent should end the
-    stream directly after the last event.
-    """
-    late = context.exchange.closed - context.record.terminal
-    if (
-        context.record.terminal
-        and MAX_CLOSE < late < MAX_UNANSWERED
-        and context.exchange.how == "complete"
-    ):
-        yield RuleFinding(
-            summary=f"the agent ended the stream {format_seconds(late)} after the terminal state",
-            seq=context.record.last_seq,
-        )
-
-
 def _skewed_stream(task_id: str, rpc_id: int) -> Script:
     """Return a stream whose timestamps are of a clock that is 50 s fast."""
     updates = (
@@ -248,51 +208,3 @@ def skew(context: RuleContext) -> Iterator[RuleFinding]:
 def _format_span(ns: int) -> str:
     """Format a duration in seconds, from two days on in days."""
     return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY_NS else f"{ns / _DAY_NS:.0f} days"
-
-
-def _request_storm(count: int, pause: int) -> Script:
-    made = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
-    for number in range(count):
-        made = made.then(
-            rpc_stream(
-                "SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), id=number + 2, finish="leave"
-            ),
-            pause,
-        )
-    return made
-
-
-@rule(
-    "A2A-LAT-008",
-    "Client opens streams of a task again and again",
-    Severity.INFO,
-    section="1.0 3.1.6; 0.3 7.9",
-    bindings=NETWORK,
-    hook_points=HookPoint.REQUEST,
-    scope=EvidenceScope.LIVE,
-    operations=("SubscribeToTask", "SendStreamingMessage"),
-    required_flags=FrameFlag.NAMES,
-    flagged=_request_storm(_OPENS + 1, 100 * MS),
-    clean=rpc("SendMessage", send(), {"task": task()}),
-)
-def storm(context: RuleContext) -> Iterator[RuleFinding]:
-    """One client opens more than five streams of the same task within 30 s.
-
-    The client reconnects without a delay: each attempt costs the agent a Task and gains nothing.
-    The client should wait longer after each attempt, and check why its streams end.
-    """
-    task_id = context.frame.task_id
-    if not task_id:
-        return
-    opens: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault(
-        "opens", {}
-    )
-    key = f"{context.record.agent} {task_id}"
-    times = [at for at in opens.pop(key, []) if context.frame.at - at < _WITHIN]
-    opens[key] = times = [*times, context.frame.at]
-    if len(opens) > _MAX_TASKS:
-        del opens[next(iter(opens))]
-    if len(times) == _OPENS + 1:
-        yield RuleFinding(
-            summary=f"the client opened {len(times)} streams of task {task_id} within 30 s"
-        )

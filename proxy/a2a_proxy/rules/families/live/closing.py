@@ -35,8 +35,6 @@ from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
 _SECOND_NS = 1_000_000_000
-MAX_OPEN_TIME = 60
-"""Seconds without an answer of the client after which a question is reported."""
 _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _CLIENT_ANSWER = ClientMessage(send("this one", id="m2"))
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
@@ -281,58 +279,3 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
             f"the agent ended the live stream while the task is {state_label(context.record.state)}"
         )
         yield RuleFinding(summary=f"{told} and the client could still send messages")
-
-
-@live_rule(
-    "A2A-LIVE-021",
-    "Question on a live stream is not answered",
-    Severity.INFO,
-    actor=Actor.CLIENT,
-    section="1.1 draft 3.2.7",
-    scope=EvidenceScope.LIVE,
-    trigger_flags=FrameFlag.INTERRUPTED,
-    operations=LIVE_OPERATIONS,
-    due=lambda see: _check_unanswered(see),
-    flagged=grpc(
-        "SendLiveMessage",
-        send(),
-        *_FIRST_EVENTS,
-        question_update(),
-        EventPause(300),
-        _CLIENT_ANSWER,
-        *_REMAINING_EVENTS,
-        half_close=False,
-    ),
-    clean=_COMPLETE_STREAM,
-)
-def waits(context: RuleContext) -> Iterator[RuleFinding]:
-    """For 60 s after INPUT_REQUIRED or AUTH_REQUIRED on a live stream that is still open, no client
-    has sent a message to the task.
-
-    The agent decides how long it waits: it may let the task fail, and a proxy in between may close
-    an idle stream. The client should show the question to its user, or answer it.
-    """
-    if (
-        context.stream_state_before != context.frame.state
-        and not context.record.half_closed
-        and is_plain_live(context)
-    ):
-        context.schedule_due(MAX_OPEN_TIME, str(context.at))
-    yield from ()
-
-
-def _check_unanswered(context: RuleContext) -> Iterator[RuleFinding]:
-    record, task, asked = context.record, context.task, int(context.due_note)
-    if (
-        not record.started
-        or record.closed_exchange is not None
-        or task is None
-        or record.state not in INTERRUPTED
-    ):
-        return
-    if task.client_message_at < asked and task.state in INTERRUPTED:
-        told = (
-            f"task {task.task_id} is {state_label(record.state)} for {MAX_OPEN_TIME} s, and no "
-            f"client has answered"
-        )
-        yield RuleFinding(summary=told, seq=context.due_seq)

@@ -1,8 +1,6 @@
 """Rules about the attempts to deliver one event to a webhook (A2A 1.0 section 4.3.3)."""
 
-import itertools
 from collections.abc import Iterator
-from functools import reduce
 
 from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
@@ -16,9 +14,8 @@ from a2a_proxy.rules.define.conditions import (
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import deliver
 from a2a_proxy.rules.examples.objects import status
-from a2a_proxy.rules.examples.script import MS, Script
+from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.state.push_deliveries import (
-    Attempt,
     is_acknowledged,
     is_delivered_elsewhere,
     note_delivery,
@@ -32,9 +29,6 @@ RETRY_WAIT = 60
 longer."""
 _PAUSE_GROWTH = 4
 """A pause up to this many times as long as the previous one is expected."""
-_MAX_ATTEMPTS, _STORM_TIME = 3, 10_000 * MS
-_MIN_GROWTH = 1.1
-"""A pause is longer than the previous one from this factor on."""
 _ATTEMPT_HOOKS = (HookPoint.ANSWER, HookPoint.CLOSED)
 _EVENT_FLAGS = ANY_EVENT | FrameFlag.OTHER
 _LEAVING_CLIENTS = frozenset({"client cancel", "client gone"})
@@ -150,56 +144,3 @@ def delivered_again(context: RuleContext) -> Iterator[RuleFinding]:
         )
     else:
         yield RuleFinding(summary=summary, actor=Actor.AGENT)
-
-
-def _attempts(pauses: tuple[int, ...]) -> Script:
-    """Return failed attempts with pauses in ms between them, and an acknowledged attempt."""
-    failed = deliver(status("WORKING"), 503)
-    return reduce(lambda script, pause: script.then(failed, pause * MS), pauses, failed).then(
-        deliver(status("WORKING")), 8000 * MS
-    )
-
-
-@rule(
-    "A2A-PUSH-018",
-    "Retries without growing pauses",
-    Severity.INFO,
-    actor=Actor.AGENT,
-    section="1.0 4.3.3",
-    scope=EvidenceScope.LIVE,
-    bindings=WEBHOOK,
-    hook_points=_ATTEMPT_HOOKS,
-    trigger_flags=_EVENT_FLAGS,
-    flagged=_attempts((500, 500, 500)),
-    clean=_attempts((1000, 2000, 4000)),
-)
-def retry_storm(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is delivered more than three times within 10 s, and the pauses between the attempts
-    do not grow. Not judged if the task has several push configurations with the URL.
-
-    A receiver that is overloaded gets more load from retries. The agent should wait longer after
-    each attempt.
-    """
-    if context.frame_or_none is None:
-        note_outcome(context)
-        return
-    noted = note_delivery(context)
-    delivery = noted.delivery
-    current = Attempt(exchange=delivery.exchange, started=delivery.started, closed=0, status=0)
-    attempts = [*noted.earlier, current]
-    if len(attempts) != _MAX_ATTEMPTS + 1 or any(map(is_acknowledged, attempts)):
-        return
-    starts = [each["started"] for each in attempts]
-    pauses = [after - before for before, after in itertools.pairwise(starts)]
-    grows = all(after >= _MIN_GROWTH * before for before, after in itertools.pairwise(pauses))
-    span = starts[-1] - starts[0]
-    if (
-        span > _STORM_TIME
-        or grows
-        or len(active_receivers(context.session, delivery.task_id, delivery.url)) > 1
-    ):
-        return
-    listed = ", ".join(f"{pause / 1e9:.1f} s" for pause in pauses)
-    yield RuleFinding(
-        summary=f"{len(attempts)} attempts within {span / 1e9:.1f} s, with pauses of {listed}"
-    )

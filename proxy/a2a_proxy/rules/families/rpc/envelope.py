@@ -31,7 +31,6 @@ from a2a_proxy.rules.families.rpc.reading import (
 )
 
 _REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
-_RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
 _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
 _CALL_TEXT = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": TASK_PARAMS}
 _BATCH_TEXT = {
@@ -169,44 +168,6 @@ def _is_scalar_answer(context: RuleContext) -> bool:
         and bool(context.operation)
         and isinstance(context.value, (str, int, float))
     )
-
-
-@rule(
-    "A2A-RPC-016",
-    "Unknown member in the JSON-RPC envelope",
-    Severity.INFO,
-    section="JSON-RPC 2.0",
-    hook_points=MESSAGE_HOOKS,
-    bindings=ENVELOPE,
-    trigger_flags=FrameFlag.UNCLEAN,
-    flagged=rpc(
-        "GetTask", TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}
-    ),
-    clean=rpc("GetTask", TASK_PARAMS, task()),
-)
-def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has a top-level member other than `jsonrpc`, `id`, `method` and `params`, or a
-    response has one other than `jsonrpc`, `id`, `result` and `error`.
-
-    Strict parsers reject the message; all others ignore the member, so its content is lost. The
-    sender (client or agent) should move it into `params` or `result`, for example into `metadata`.
-    """
-    value = read_envelope(context)
-    if "jsonrpc" not in value or context.frame.kind is FrameKind.COMMENT:
-        return
-    request = is_from_client(context)
-    unknown = sorted(value.keys() - (_REQUEST_MEMBERS if request else _RESPONSE_MEMBERS))
-    if unknown:
-        names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
-        side = "request" if request else "response"
-        told = (
-            f"the {side} has the unknown top-level {'member' if len(unknown) == 1 else 'members'} "
-            f"{names}"
-        )
-        path = (
-            "" if context.frame.redacted else unknown[0]
-        )  # the name is unknown, whatever the value
-        yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))
 
 
 @rule(

@@ -15,20 +15,16 @@ from a2a_proxy.rules.define.conditions import (
     FrameFlag,
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import CLEAN_SEND, grpc, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, grpc, rpc
 from a2a_proxy.rules.examples.objects import (
     TASK_PARAMS,
     agent_reply,
-    chunk,
     send,
-    snapshot,
     state,
-    status,
     task,
 )
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
-from a2a_proxy.rules.schema.leaf import LARGE
 
 
 @rule(
@@ -193,35 +189,3 @@ def media(context: RuleContext) -> Iterable[RuleFinding]:
     agent) must send an absolute URL and a valid media type.
     """
     return findings_of_kinds(context, FaultKind.MEDIA)
-
-
-@rule(
-    "A2A-SCH-016",
-    "Inline content is very large",
-    Severity.INFO,
-    section="1.0 4.1.7; 0.3 6.7",
-    hook_points=MESSAGE_HOOKS,
-    trigger_flags=FrameFlag.UNCLEAN,
-    bindings=ALL_BINDINGS,
-    flagged=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot("WORKING"),
-        chunk("x" * (LARGE + 1), lastChunk=True),
-        status("COMPLETED"),
-    ),
-    clean=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot("WORKING"),
-        chunk(lastChunk=True),
-        status("COMPLETED"),
-    ),
-)
-def large(context: RuleContext) -> Iterable[RuleFinding]:
-    """A part contains more than 1 MiB of inline text or bytes.
-
-    Every copy of the message repeats the content: history, task snapshots, push notifications. The
-    sender (client or agent) should send a `url` instead.
-    """
-    return findings_of_kinds(context, FaultKind.LARGE)

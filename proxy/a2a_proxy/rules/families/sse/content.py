@@ -19,18 +19,16 @@ from a2a_proxy.rules.define.conditions import (
 )
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import (
-    RawBytes,
     json_text,
     rest_error,
     rest_stream,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
+from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
-from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
+from a2a_proxy.rules.families.sse.blocks import is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
-from a2a_proxy.rules.state.session_state import rule_dialect
 
 _STREAM_PATH = "/message:stream"
 _WRAPPERS = tuple(EVENT_WRAPPERS.values())
@@ -39,10 +37,6 @@ _DRAFT_MEMBERS = ("messageUpdate",)
 _UNREADABLE_KINDS: Any = object()
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED_EVENTS = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
-
-
-def _error_event(value: Json) -> RawBytes:
-    return RawBytes(f"event: error\ndata: {json_text(value)}\n\n".encode())
 
 
 def _decode_event_data(frame: Frame) -> Any:
@@ -187,51 +181,6 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
         else:
             told = f"the data of this event {_describe_members(value)}"
         yield RuleFinding(summary=f"{told}; expected exactly one of {', '.join(_WRAPPERS)}")
-
-
-@rule(
-    "A2A-SSE-007",
-    "Agent names its error events inconsistently",
-    Severity.INFO,
-    section="HTML 9.2.6",
-    bindings=HTTP,
-    trigger_flags=FrameFlag.ERROR | FrameFlag.FRAMED,
-    scope=EvidenceScope.LIVE,
-    flagged=rest_stream(
-        "POST",
-        _STREAM_PATH,
-        send(),
-        snapshot("WORKING"),
-        _error_event(status("FAILED")),
-    ),
-    clean=rest_stream("POST", _STREAM_PATH, send(), _error_event(_FAILED_EVENTS)),
-)
-def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream event named `error` does not contain an error; or an agent sends some errors as
-    events named `error` and some without a name, on the same binding and dialect.
-
-    A2A does not say which form is right, so clients are written for the form the agent uses: a
-    client that listens for `error` events misses an error without the name and takes the end of the
-    stream for success. The agent should use one form.
-    """
-    frame = context.frame
-    if not frame.framing:
-        return
-    named = "error" in field_values(frame.framing, "event")
-    if frame.kind is FrameKind.ERROR:
-        forms: dict[str, bool] = context.agent.notes.setdefault("sse_errors", {})
-        form = f"{context.binding} {rule_dialect(context.exchange.dialect)}"
-        before = forms.get(form, named)
-        forms[form] = named
-        if before != named:
-            now = "named `error`" if named else "without an event name"
-            yield RuleFinding(
-                summary=f"this error event is {now}, unlike an earlier one of this agent"
-            )
-    elif named and frame.kind is FrameKind.EVENT:
-        yield RuleFinding(
-            summary="an event named `error` does not contain an error", value="event: error"
-        )
 
 
 @rule(

@@ -2,7 +2,6 @@
 cancellation (A2A 1.0 sections 3.1.5, 3.4.3, 3.5.2, 3.7)."""
 
 from collections.abc import Iterable, Iterator
-from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
@@ -40,7 +39,6 @@ from a2a_proxy.rules.facts.partial_decode import (
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
 
 _ANSWER_TEXT = "It rains in Oslo"
-_QUESTION_NOTE = "state.question"
 
 
 @rule(
@@ -80,52 +78,6 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
         "before an earlier one of this stream"
     )
     yield RuleFinding(summary=told, path=f"{context.root}{prefix}status.timestamp")
-
-
-@rule(
-    "A2A-STATE-012",
-    "Status update without new content",
-    Severity.INFO,
-    section="1.0 3.5.2; 0.3 6.2",
-    scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.IDLE,
-    also_broken=("A2A-STREAM-020",),
-    flagged=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot(),
-        status("WORKING", second=1),
-        status("WORKING", second=1),
-        status("COMPLETED", second=2),
-    ),
-    clean=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot(),
-        status("WORKING", second=1),
-        status("WORKING", second=2, message=reply("half of it", taskId="t1")),
-        status("COMPLETED", second=3),
-    ),
-)
-def idle(context: RuleContext) -> Iterator[RuleFinding]:
-    """A status update repeats the state and the timestamp of the previous one on its stream, and
-    neither of them has a message or metadata.
-
-    It costs every client and every webhook a message without new information. The agent should not
-    send it.
-    """
-    context.needs_payload()
-    frame = context.frame
-    if not frame.generation or frame.generation == context.generation_before:
-        told = (
-            f"the state is still {state_label(frame.state)}, with nothing new: no message, no "
-            f"metadata, the same "
-            "timestamp"
-        )
-        yield RuleFinding(
-            summary=told,
-            path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip("."),
-        )
 
 
 _OTHER_CALL = frozenset(
@@ -256,12 +208,6 @@ def _completed(text: str) -> dict[str, object]:
     return status("COMPLETED", second=1, message=reply(text, taskId="t1"))
 
 
-def _asks(text: str, *, second: int) -> dict[str, object]:
-    return status(
-        "INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1")
-    )
-
-
 @rule(
     "A2A-STATE-019",
     "Result sent as artifact and as message",
@@ -325,53 +271,3 @@ def _summarise_message(context: RuleContext) -> PartsSummary:
 def _message_path(context: RuleContext) -> str:
     prefix = object_prefix(context.frame, context.is_v1, context.operation)
     return f"{context.root}{prefix}status.message"
-
-
-@rule(
-    "A2A-STATE-020",
-    "Same question sent twice",
-    Severity.INFO,
-    section="1.0 3.4.3; 0.3 9.4",
-    scope=EvidenceScope.EXCHANGE,
-    dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.INTERRUPTED,
-    required_flags=FrameFlag.STATUS,
-    flagged=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot(),
-        _asks("which one?", second=1),
-        _asks("which one?", second=2),
-        finish="leave",
-    ),
-    clean=rpc_stream(
-        "SendStreamingMessage",
-        send(),
-        snapshot(),
-        _asks("which one?", second=1),
-        _asks("the red one or the blue one?", second=2),
-        finish="leave",
-    ),
-)
-def asked_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two status updates of one stream show the same interrupted state with messages of equal
-    content, although no client has sent a message to the task in between. An exact repetition of
-    the bytes is A2A-STREAM-020 instead.
-
-    A client asks its user twice, or answers twice. The agent should send each question once.
-    """
-    frame, task = context.frame, context.task
-    if task is None or frame.redacted or frame.truncated:
-        return
-    content = context.status_summary.message_content
-    if content is None:
-        return
-    notes = context.record.writable_notes()
-    before, now = notes.get(_QUESTION_NOTE), [frame.state, crc32(content), task.client_message_at]
-    notes[_QUESTION_NOTE] = now
-    if before == now and not context.has_flag(FrameFlag.REPEAT):
-        told = (
-            f"task {task.task_id} shows the same {state_label(frame.state)} message again, without "
-            f"a message between"
-        )
-        yield RuleFinding(summary=told, path=_message_path(context))

@@ -281,38 +281,6 @@ def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
     yield RuleFinding(summary=f"the agent sends the {kind} `{str(method)[:60]}`", path="method")
 
 
-@stdio_rule(
-    "A2A-STDIO-016",
-    "Client does not fetch the agent card first",
-    Severity.INFO,
-    actor=Actor.CLIENT,
-    section="stdio proposal, bootstrap",
-    hook_points=HookPoint.HEADS,
-    scope=EvidenceScope.SESSION,
-    flagged=pipe_script(pipe_call("GetTask", TASK_PARAMS), pipe_response(task()), fetches=False),
-    clean=pipe_script(pipe_call("GetTask", TASK_PARAMS), pipe_response(task())),
-)
-def no_card(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first call after the start of the agent is not GetExtendedAgentCard, and no card of the
-    agent has been recorded.
-
-    A card with a stdio interface may be a stub with only a name and a command: the client learns
-    the capabilities of the agent from the extended card. The client should call
-    GetExtendedAgentCard first.
-    """
-    exchange = context.exchange
-    if (
-        exchange.stream == 1
-        and exchange.operation != "GetExtendedAgentCard"
-        and context.declarations is None
-    ):
-        yield RuleFinding(
-            summary=f"the first call is `{exchange.method[:60]}` instead of "
-            f"the one for the agent's "
-            f"card"
-        )
-
-
 def _stdio_card(url: str) -> Json:
     kind = "https://example.com/bindings/stdio"
     entry = {"url": url, "protocolBinding": kind, "protocolVersion": "1.0"}

@@ -15,7 +15,6 @@ from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
 from a2a_proxy.rules.examples.pipe import (
     CLEAN_PIPE,
     DOWN,
-    HEADER_BLOCK,
     PLAIN_HEADER_BLOCK,
     UP,
     VERSIONED_HEADER_BLOCK,
@@ -43,7 +42,6 @@ _CONTENT_TYPES = frozenset(
     {"application/json", "application/a2a+json", "application/vscode-jsonrpc"}
 )
 _KNOWN_CHARSETS = frozenset({"utf-8", "utf8"})
-_KNOWN_FIELDS = frozenset({"content-length", "content-type", "traceparent", "tracestate"})
 _REQUEST_TEXT = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send("é")})
 _COMPLETED_STEP = pipe_response(snapshot("COMPLETED"))
 _MAX_SHOWN_LENGTH = 60
@@ -234,49 +232,6 @@ def _charset_of(value: str) -> str:
         if name.strip().lower() == "charset":
             return text.strip().strip('"').lower()
     return ""
-
-
-@stdio_rule(
-    "A2A-STDIO-015",
-    "Unknown or repeated header field",
-    Severity.INFO,
-    section="stdio proposal, Required Headers",
-    hook_points=EVERYWHERE,
-    scope=EvidenceScope.SESSION,
-    trigger_flags=FrameFlag.FRAMED,
-    flagged=pipe_script(
-        pipe_call("GetTask", TASK_PARAMS),
-        pipe_response(task(), head=f"{HEADER_BLOCK}Foo: 1\r\n\r\n"),
-    ),
-    clean=pipe_script(
-        pipe_call(
-            "GetTask",
-            TASK_PARAMS,
-            head=f"{HEADER_BLOCK}A2A-Version: 1.0\r\ntraceparent: 00-{'a' * 32}-{'b' * 16}-01\r\n"
-            f"\r\n",
-        ),
-        pipe_response(task()),
-    ),
-)
-def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
-    """A header block has a field other than Content-Length, Content-Type, fields that begin with
-    A2A- and the fields of trace context, or a field occurs twice. Reported once for each name and
-    sender.
-
-    An unknown field has no defined meaning, so the receiver ignores it; of a repeated field it
-    reads either one. The sender (client or agent) should leave it out.
-    """
-    names = [field.name for field in header_fields(context.frame) if field.name]
-    for name in dict.fromkeys(names):
-        known = name in _KNOWN_FIELDS or name.startswith(("a2a-", "x-a2a-"))
-        twice = names.count(name) > 1
-        if (twice or not known) and is_first_time(
-            context, f"{sender_name(context.frame)} field {name}"[:100]
-        ):
-            what = "occurs twice in a header block" if twice else "is an unknown header field"
-            yield RuleFinding(
-                summary=f"`{name[:40]}` {what} of the {sender_name(context.frame)}", value=name
-            )
 
 
 @stdio_rule(

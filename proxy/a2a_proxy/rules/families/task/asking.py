@@ -4,36 +4,23 @@ the history in an answer (A2A 1.0 section 3.2.4)."""
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, Binding, Severity
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import STARTED_CALL, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import message, reply, send, snapshot, task
-from a2a_proxy.rules.examples.script import MS, Script
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error
+from a2a_proxy.rules.examples.objects import message, reply, send, task
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.families.err.situation import is_unknown_task
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.run.request_flags import HISTORY_TAG
-from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
-_MAX_FAST_POLLS = 5
-"""Number of fast polls in a row from which they are reported."""
-_FAST_POLL = 500 * MS
 _TASK_ID_OPERATIONS = ("GetTask", "CancelTask", "SubscribeToTask")
 
 _SENT_CALL = rpc("SendMessage", send(), {"task": task()})
 _HISTORY_MESSAGES = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
-
-
-def _poll_script(pause: int) -> Script:
-    made = STARTED_CALL
-    for number in range(2, _MAX_FAST_POLLS + 3):
-        made = made.then(rpc("GetTask", {"id": "t1"}, task("WORKING"), id=number), pause)
-    return made
 
 
 @rule(
@@ -125,53 +112,6 @@ def _is_agent_error(context: RuleContext) -> bool:
     """Whether the agent sent the 404 itself: neither an error page of a server in front of it, nor
     a task under a wrong status (A2A-HTTP-010)."""
     return isinstance(context.value, dict) and not isinstance(context.value.get("status"), dict)
-
-
-@rule(
-    "A2A-TASK-012",
-    "Client polls a task too often",
-    Severity.INFO,
-    section="1.0 3.5.1",
-    bindings=NETWORK,
-    dialects=Dialects.ALL,
-    hook_points=HookPoint.REQUEST,
-    scope=EvidenceScope.LIVE,
-    operations=("GetTask",),
-    flagged=_poll_script(50 * MS),
-    clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), snapshot("COMPLETED")),
-)
-def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls GetTask for the same active task six times in a row, with less than 500 ms
-    between the calls and without `currentGeneration`.
-
-    Polling loads client and agent. The client should use a stream, a long poll or push
-    notifications, which report a change at once and cost much less.
-    """
-    frame, request_snapshot = context.frame, context.record.request_snapshot
-    if (
-        request_snapshot is None
-        or request_snapshot.state not in ACTIVE
-        or request_snapshot.generation
-        or not request_snapshot.task_id
-    ):
-        return
-    polls: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault(
-        "polls", {}
-    )
-    key = f"{context.record.agent} {request_snapshot.task_id}"
-    last, count = polls.pop(key, [0, 0])
-    count = count + 1 if frame.at - last < _FAST_POLL else 0
-    polls[key] = [frame.at, count]
-    if len(polls) > 100:
-        del polls[next(iter(polls))]
-    if count == _MAX_FAST_POLLS:
-        state = TaskState(request_snapshot.state).label
-        yield RuleFinding(
-            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is "
-            f"{state}, each less than "
-            f"500 ms after the "
-            "one before"
-        )
 
 
 def _history_length(context: RuleContext) -> int | None:
