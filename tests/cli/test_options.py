@@ -72,7 +72,7 @@ def test_invalid_values_are_refused(words: tuple[str, ...]) -> None:
 
 def test_a_command_has_its_options_in_sections() -> None:
     names = [each.name for each in example.params]
-    assert names == ["texts", "word", "file", "number", "maybe", "last"]
+    assert names == ["texts", "last", "word", "file", "number", "maybe"]
     assert option_sections(Example) == (
         ("One", ("texts", "last")),
         ("Two", ("word", "file", "number", "maybe")),
