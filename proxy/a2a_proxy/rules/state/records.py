@@ -207,8 +207,6 @@ class RequestSnapshot(msgspec.Struct):
     """The latest timestamp of its statuses."""
     known_generation: int = 0
     known_context: str = ""
-    was_awaited: bool = False
-    """Whether the task waited for this message."""
 
 
 @dataclass(slots=True)

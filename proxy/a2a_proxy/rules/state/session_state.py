@@ -155,7 +155,6 @@ class SessionState:
         request_snapshot.stamp = task.stamp
         request_snapshot.known_generation = task.generation
         request_snapshot.known_context = task.context_id
-        request_snapshot.was_awaited = task.awaits_client
 
     def on_response(
         self,

@@ -9,7 +9,7 @@ came after their events.
 from collections.abc import Mapping
 from zlib import crc32
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import INTERRUPTED_STATES, TERMINAL_STATES
 from a2a_proxy.model.values import Binding, EventKind, Frame
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.operations import (
@@ -26,8 +26,7 @@ from a2a_proxy.rules.facts.partial_decode import (
 from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
 from a2a_proxy.rules.state.transitions import Change, change_of
 
-TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
-INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
+TERMINAL, INTERRUPTED = TERMINAL_STATES, INTERRUPTED_STATES
 
 MAX_STATES = 32
 """Maximum number of remembered state changes of one task."""
