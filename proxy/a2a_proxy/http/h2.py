@@ -39,8 +39,8 @@ DEFAULT_FRAME_SIZE = 16_384
 DEFAULT_WINDOW = 65_535
 """Bytes of a receiver's window before it announces another."""
 
-UNLIMITED = 1 << 62
-"""A budget that is never spent."""
+UNLIMITED = (1 << 30) - 1
+"""A budget that no bytes of one read spend; larger integers are slower."""
 HANDLER_WORK, BLOCK_WORK = 4, 16
 """Units of the budget for a frame passed to a handler, and for a frame of a header block; each
 frame costs one more."""
@@ -54,7 +54,7 @@ _WHOLE_BLOCK = END_HEADERS | END_STREAM
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 unpack_uint32 = Struct(">I").unpack_from
-_unpack_head = Struct(">IBI").unpack_from
+_unpack_head = Struct(">IBi").unpack_from
 _iter_settings = Struct(">HI").iter_unpack
 _pack_head = Struct(">IBI").pack
 _pack_update = Struct(">IBII").pack
@@ -153,7 +153,7 @@ class FrameHandler:
     def on_preface(self) -> None:
         """Handle the preface of the connection."""
 
-    def on_data(self, flags: int, stream: int, data: bytes, pos: int, stop: int) -> int | None:
+    def on_data(self, flags: int, stream: int, data: bytes, pos: int, stop: int, /) -> int | None:
         """Handle the DATA frame at `data[pos:stop]`, which may end after `data`, but has the length
         of its padding. Return the index up to which it was taken, or None for all of it."""
 
@@ -210,6 +210,7 @@ class FrameScanner(State):
                 return len(data)
             data, start = bytes(self.rest), 0
             self.rest.clear()
+        self.offset -= start
         if self.preface:
             if not data.startswith(PREFACE):
                 self.rest += data
@@ -220,15 +221,13 @@ class FrameScanner(State):
                 return len(data) - before
             handler.on_preface()
             self.preface, start = False, len(PREFACE)
-            self.offset += start
         return self.scan_frames(data, start, handler) - before
 
     def scan_frames(self, data: bytes, pos: int, handler: FrameHandler) -> int:
-        """Do the same as `scan`, without the preface and after no incomplete frame."""
+        """Do the same as `scan`, without the preface and after no incomplete frame; `offset` is
+        already that of `data`."""
         total, need, before = len(data), FRAME_HEAD_SIZE, self.budget
         left = before if before > 0 else 1
-        if pos:
-            self.offset -= pos
         try:
             if self.flow:
                 pos = self._continue_frame(data, pos, handler)
@@ -238,7 +237,8 @@ class FrameScanner(State):
                 left -= 1
                 word, flags, stream = _unpack_head(data, pos)
                 kind, stop = word & 0xFF, pos + FRAME_HEAD_SIZE + (word >> 8)
-                stream &= STREAM_MASK
+                if stream < 0:  # its reserved bit is set
+                    stream &= STREAM_MASK
                 if (
                     kind == HEADERS
                     and flags | END_STREAM == _WHOLE_BLOCK

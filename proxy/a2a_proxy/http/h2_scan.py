@@ -10,7 +10,6 @@ from a2a_proxy.http import PREFACE
 from a2a_proxy.http.h2 import (
     CONTINUATION,
     END_HEADERS,
-    FRAME_HEAD_SIZE,
     HEADERS,
     PUSH_PROMISE,
     UNLIMITED,
@@ -43,9 +42,9 @@ class HeldData(Protocol):
         """Handle more bytes of the frame and return the bytes to send now."""
 
 
-BeginData = Callable[[int, int, int, int], HeldData | None]
-"""`(flags, stream, length, offset)` of a DATA frame. Returns None if it is forwarded unchanged.
-Raises `Violation`."""
+BeginData = Callable[[int, int, bytes, int, int], int | None]
+"""Gets what `FrameHandler.on_data` gets. Returns None if the frame is forwarded unchanged, or what
+`Http2Scanner.hold_frame` returns. Raises `Violation`."""
 
 
 class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
@@ -54,7 +53,7 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
 
     whole: Mapping[int, EditFrame]
     blocks: EditHeaderBlock | None = None
-    data: BeginData | None = None
+    on_data: BeginData = lambda *_: None
     known: Set[bytes] = frozenset()
     watched: Sized = ()
     part_size: int = UNLIMITED
@@ -91,7 +90,7 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         if self.opaque and not self._put:
             self.out.append(data[start:])
             return len(data)
-        if self.rest or self.preface:
+        if start or self.rest or self.preface:
             return self.scan(data, start, self)
         return self.scan_frames(data, start, self)
 
@@ -114,6 +113,14 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         """Stop holding the current frame: `insert_frames` or `on_more_data` sends its first bytes
         next, and the rest is forwarded as it arrives."""
         self._loose = True
+
+    def hold_frame(self, held: HeldData, pos: int) -> int:
+        """Hold the DATA frame at this index. Return the index up to which it was taken."""
+        self._kept = held
+        self._send_until(pos)
+        stop = pos + held.missing
+        end = min(stop, len(self._data))
+        return self.on_more(self._data, pos, end, ends=end == stop)
 
     def pass_all(self) -> None:
         """Forward all further bytes without scanning them."""
@@ -148,18 +155,6 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
     def on_preface(self) -> None:
         """Send the preface."""
         self.out.append(PREFACE)
-
-    def on_data(self, flags: int, stream: int, data: bytes, pos: int, stop: int) -> int | None:
-        """Hold the frame if the handler wants it."""
-        if self.data is None:
-            return None
-        held = self.data(flags, stream, stop - pos - FRAME_HEAD_SIZE, self.offset + pos)
-        if held is None:
-            return None
-        self._kept = held
-        self._send_until(pos)
-        end = min(stop, len(data))
-        return self.on_more(data, pos, end, ends=end == stop)
 
     def on_more(self, data: bytes, pos: int, stop: int, *, ends: bool) -> int:
         """Give the next bytes of a held frame to its handler, or insert frames after another."""
@@ -198,7 +193,9 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
 
     def scan_frames(self, data: bytes, pos: int, handler: FrameHandler) -> int:
         """Do the same as `FrameScanner`, and send the bytes that no handler replaced."""
-        self._data, self._sent, base = data, pos, self.offset - pos
+        self._data, base = data, self.offset
+        if self._sent != pos:
+            self._sent = pos
         try:
             return FrameScanner.scan_frames(self, data, pos, handler)
         finally:

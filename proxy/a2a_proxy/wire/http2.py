@@ -30,6 +30,7 @@ from a2a_proxy.http.h2 import (
     RST_STREAM,
     SETTINGS,
     STREAM_MASK,
+    UNLIMITED,
     WINDOW_UPDATE,
     Frame,
     FrameHandler,
@@ -84,14 +85,14 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
     )
     _streams: dict[int, int] = {}
     _highest: int = 0
-    _direction: Direction = Direction.TO_AGENT
-    """The direction of the bytes that are decoded."""
+
     _at: int = 0
-    """Time they arrived, ns."""
-    _base: int = -1
-    """Offset of the incomplete frame that they continue; -1 if there is none."""
+    """The time the bytes arrived that are decoded, ns."""
+
+    _direction: Direction = Direction.TO_AGENT
+    """Their direction."""
     _out: list[Any] = []
-    """Their events."""
+    """Their events; empty between reads."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode bytes of one direction that arrived at `at` (ns) and append events to `out`."""
@@ -103,19 +104,17 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
         self._at = at
         if self._direction is not direction:
             self._direction = direction
-        base = end = side.offset
+        if side.budget <= MAX_FRAME_SIZE:
+            side.budget = UNLIMITED
         try:
             if side.rest or side.preface:
-                self._base, end = base, base + len(side.rest)
                 side.scan(data, 0, self)
             else:
-                if self._base >= 0:
-                    self._base = -1
                 side.scan_frames(data, 0, self)
-            if side.rest and (end == base or side.offset != base):
-                side.began = at
+            if side.rest and side.offset != side.base:
+                side.base, side.began = side.offset, at
         except Violation as wrong:
-            side.offset = end + len(data)
+            side.offset += len(side.rest)
             self.counters[OPAQUE_COUNTERS[direction]] += side.offset - wrong.offset
             self._out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
             self._silence_direction(side)
@@ -160,34 +159,33 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
 
     def on_data(self, flags: int, stream: int, data: bytes, pos: int, stop: int) -> None:
         """Emit the DATA, as far as it has arrived."""
-        side, first = self._sides[self._direction], pos + FRAME_HEAD_SIZE
-        start = side.offset + pos
+        side, first, padded = self._sides[self._direction], pos + FRAME_HEAD_SIZE, flags & PADDED
+        length = stop - first
         self.counters["data_frames"] += 1
-        if flags & PADDED:
-            padding = data[first] + 1 if stop > first else 1
-            length = stop - first - padding
-            if length < 0:
-                got = f"{stop - first} bytes, padding {padding - 1}"
-                raise Violation(start, "DATA that holds its padding", got)
+        if padded:
+            padding = data[first] + 1 if length else 1
+            if padding > length:
+                got = f"{length} bytes, padding {padding - 1}"
+                raise Violation(side.offset + pos, "DATA that holds its padding", got)
             first = min(first + 1, stop)
-        else:
-            length = stop - first
+            length -= padding
         if self._streams.get(stream, _CLOSED_BITS) & side.ended_bit:
             if not stream:
                 got = describe_frame_head(DATA, stream, stop - pos - FRAME_HEAD_SIZE)
-                raise Violation(start, "DATA on a stream", got)
+                raise Violation(side.offset + pos, "DATA on a stream", got)
             self.counters["late_frames"] += 1  # sent before its sender saw the end
-        elif flags & PADDED or stop > len(data):
-            side.data = DataFrame(stream, length, bool(flags & END_STREAM), length > 0, start)
+        elif padded or stop > len(data):
+            ends = bool(flags & END_STREAM)
+            side.data = DataFrame(stream, length, ends, length > 0, side.offset + pos)
             self.on_more(data, first, min(stop, len(data)), ends=stop <= len(data))
         else:
+            start, end = side.offset + pos, side.offset + stop
             if length:
-                end = side.offset + stop
                 self._out.append(
                     Body(stream, side.direction, self._at, start, end, data[first:stop])
                 )
             if flags & END_STREAM:
-                self._end_direction(side, stream, side.offset + stop)
+                self._end_direction(side, stream, end)
 
     def on_more(self, data: bytes, pos: int, stop: int, *, ends: bool) -> None:
         """Emit the next part of a DATA frame, first data, then padding."""
@@ -233,7 +231,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
         side = self._sides[self._direction]
         began = block.began
         if not began:
-            began = self._at if block.start != self._base else side.began
+            began = self._at if block.start != side.base else side.began
         if not ends:
             block.began = began
             return

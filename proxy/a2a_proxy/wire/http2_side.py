@@ -70,8 +70,10 @@ class DirectionState(FrameScanner, dict=True):
     direction: Direction = Direction.TO_AGENT
     opaque: bool = False
     pinged: bool = False
+    base: int = -1
+    """Offset of the latest incomplete frame."""
     began: int = 0
-    """Time the first byte of `rest` arrived, ns."""
+    """Time its first byte arrived, ns."""
     data: DataFrame | None = None
     hpack: HpackDecoder = msgspec.field(default_factory=HpackDecoder)
     head_bit: int = 0

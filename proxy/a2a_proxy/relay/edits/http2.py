@@ -31,7 +31,7 @@ from a2a_proxy.http.h2 import (
 )
 from a2a_proxy.http.h2_scan import EditFrame, Http2Scanner
 from a2a_proxy.model.wire import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
+from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_headers import (
     HeaderChange,
@@ -42,6 +42,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     encode_traceparent,
 )
 from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldMessages
+from a2a_proxy.relay.edits.http2_stage import Http2Stage
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.edits.push_config import PushCall
@@ -51,16 +52,13 @@ _MAX_NOTED_CHANGES = 100
 _NOTHING_HELD = (0, 0)
 
 
-class Http2Editor:
+class Http2Editor(Http2Stage):
     """An `Editor` of one connection that begins with the HTTP/2 preface."""
 
     delays = (False, False)
 
     def __init__(self, plan: EditPlan) -> None:
-        self.budget = UNLIMITED
-        self.position = 0
         self._plan = plan
-        self._facts: list[EditFact] = []
         self._noted_changes: set[HeaderChange] = set()
         self._latest_changes: tuple[HeaderChange, ...] = ()
         self._requests = RequestHeaders(
@@ -70,25 +68,21 @@ class Http2Editor:
         self._writer = LiteralWriter()
         self._delivery = FlowController(self._responses)
         self._answers = (
-            HeldMessages(_TO_CLIENT, self._delivery, self._facts.append)
-            if plan.cards or plan.webhooks
-            else None
+            HeldMessages(_TO_CLIENT, self._delivery, self) if plan.cards or plan.webhooks else None
         )
         self._calls = (
-            HeldMessages(
-                _TO_AGENT, FlowController(ResponseHeaders(), "client", "agent"), self._facts.append
-            )
+            HeldMessages(_TO_AGENT, FlowController(ResponseHeaders(), "client", "agent"), self)
             if plan.webhooks
             else None
         )
         """The requests whose messages are held; None if no message of a client is edited."""
         self._held = [messages for messages in (self._calls, self._answers) if messages is not None]
         agent, client = self._make_scanners()
+        super().__init__(agent, client)
         self._agent = self._delivery.to_sender = agent
         self._client = self._delivery.to_receiver = client
         if self._calls is not None:
             self._calls.delivery.to_sender, self._calls.delivery.to_receiver = client, agent
-        self._scanner_of = (agent, client)
         if not self._requests.rewriting and self._answers is None:
             agent.pass_all()
             client.pass_all()
@@ -113,7 +107,7 @@ class Http2Editor:
             Http2Scanner(
                 whole=to_agent,
                 blocks=self._on_request,
-                data=None if calls is None else calls.begin_data,
+                on_data=(lambda *_: None) if calls is None else calls.begin_data,
                 preface=True,
                 known=known,
                 watched=() if calls is None else calls.streams,
@@ -121,7 +115,7 @@ class Http2Editor:
             Http2Scanner(
                 whole=to_client,
                 blocks=self._on_response,
-                data=delivery.begin_data,
+                on_data=delivery.begin_data,
                 known=responses.unchanged,
                 watched=delivery.streams,
             ),
@@ -129,45 +123,25 @@ class Http2Editor:
 
     # Interface of `Editor`
 
-    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Handle bytes of the sender of `direction` and return the bytes to write now."""
-        scanner = self._scanner_of[direction]
-        if self._answers is not None:
-            self._answers.now = now
-        if self._calls is not None:
-            self._calls.now = now
-        scanner.budget, self.position = self.budget, len(data)
-        try:
-            self.position = scanner.feed(data, start)
-        except Violation as wrong:
-            self._stop_direction(direction, wrong)
-        self.budget = scanner.budget
-        if self._scanner_of[1 - direction].out:
-            return self._collect_outputs(direction)
-        out = scanner.out
-        sent = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        return [Output(direction, sent)] if sent else []
-
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's
         windows allow."""
         whose = "client" if direction is _TO_AGENT else "agent"
+        self.now = now
         for messages in self._held:
-            messages.now = now
             messages.stop()
             released = messages.delivery.release_all_holds(f"the {whose} sends no more")
-            self._scanner_of[messages.direction].insert_frames(released)
-        if not self._scanner_of[direction].dumb:
-            self._scanner_of[direction].feed_eof()
-        return self._collect_outputs(direction)
+            self._scanners[messages.direction].insert_frames(released)
+        if not self._scanners[direction].dumb:
+            self._scanners[direction].feed_eof()
+        return self._collect_outputs()
 
     def tick(self, now: float) -> list[Output]:
         """Release bytes that were held too long. Must be called at `deadline`."""
+        self.now = now
         for messages in self._held:
-            messages.now = now
-            self._scanner_of[messages.direction].insert_frames(messages.release_overdue())
-        return self._collect_outputs(_TO_CLIENT)
+            self._scanners[messages.direction].insert_frames(messages.release_overdue())
+        return self._collect_outputs()
 
     @property
     def deadline(self) -> float | None:
@@ -193,23 +167,6 @@ class Http2Editor:
     def is_active(self) -> bool:
         """False once editing has ended and nothing is held."""
         return not (self._agent.opaque and self._client.opaque)
-
-    def take_edits(self) -> list[EditFact]:
-        """Return the edits made since the last call."""
-        if not self._facts:
-            return []
-        facts = self._facts[:]
-        self._facts.clear()
-        return facts
-
-    def _collect_outputs(self, direction: Direction) -> list[Output]:
-        sent = []
-        for leg in (direction, direction.other):
-            out = self._scanner_of[leg].out
-            if out and (data := b"".join(out)):
-                sent.append(Output(leg, data))
-            out.clear()
-        return sent
 
     # The client's frames
 
@@ -270,7 +227,7 @@ class Http2Editor:
         if request.origin is None or self._plan.trace is None:
             return b""
         after = request.origin.next_traceparent(self._plan.trace)
-        self._facts.append(
+        self.facts.append(
             traceparent_edit(
                 block.stream, block.start, request.origin, after, state=request.stateless
             )
@@ -282,7 +239,7 @@ class Http2Editor:
             if change not in self._noted_changes and len(self._noted_changes) < _MAX_NOTED_CHANGES:
                 self._noted_changes.add(change)
                 before, after = change.before.decode("latin-1"), change.after.decode("latin-1")
-                self._facts.append(
+                self.facts.append(
                     EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after})
                 )
 
@@ -337,19 +294,17 @@ class Http2Editor:
     def _stop_direction(self, direction: Direction, wrong: Violation) -> None:
         """End editing because a direction cannot be followed: see the module docstring."""
         reason = f"expected {wrong.expected}, got {wrong.got}"
-        self._facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
+        self.facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
         for messages in self._held:
             messages.stop()
-            self._scanner_of[messages.direction].insert_frames(messages.delivery.flush_unbounded())
-        scanner = self._scanner_of[direction]
+            self._scanners[messages.direction].insert_frames(messages.delivery.flush_unbounded())
         writes_literals = (
             self._writer.began if direction is _TO_AGENT else self._responses.rewriting
         )
-        if not writes_literals:
-            scanner.pass_all()
+        if writes_literals:
+            super()._stop_direction(direction, wrong)
         else:
-            highest = self._agent.highest_stream
-            scanner.end_undecodable(highest + (2 if direction is _TO_AGENT else 0))
+            self._scanners[direction].pass_all()
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:

@@ -152,9 +152,10 @@ class FlowController(FlowAccount[HeldStream]):
         reason = f"the {self._receiver} made its windows smaller"
         return self.release_all(reason) if change < 0 else b""
 
-    def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
-        """Handle the start of a DATA frame of the sender. Return None if it is forwarded. Raises
-        `Violation` if it exceeds the windows."""
+    def begin_data(self, flags: int, number: int, _: bytes, pos: int, stop: int) -> int | None:
+        """Handle the start of a DATA frame of the sender: a `BeginData`. Raises `Violation` if it
+        exceeds the windows."""
+        length = stop - pos - FRAME_HEAD_SIZE
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
             left = self.connection - length
@@ -171,7 +172,8 @@ class FlowController(FlowAccount[HeldStream]):
             if flags & END_STREAM:
                 self.forget_stream(stream)
             return None
-        return self._queue_data(stream, flags, length, offset)
+        held = self._queue_data(stream, flags, length, self.to_receiver.offset + pos)
+        return self.to_receiver.hold_frame(held, pos)
 
     def is_waiting(self, number: int) -> bool:
         """Return whether frames wait on this stream."""

@@ -33,7 +33,6 @@ from a2a_proxy.http.h2 import (
     WINDOW_UPDATE,
     Frame,
     HeaderBlock,
-    Violation,
     encode_block,
     encode_frame,
     encode_window_update,
@@ -56,6 +55,7 @@ from a2a_proxy.relay.edits.fault_output import (
     note_late,
 )
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
+from a2a_proxy.relay.edits.http2_stage import Http2Stage
 
 SHORT_DATA = 4096
 """Bytes of DATA with messages that faults concern, which are read without interruption."""
@@ -188,19 +188,17 @@ class _TakenData(msgspec.Struct):
         return b""
 
 
-class Http2Faults(FlowAccount[_Stream]):
+class Http2Faults(Http2Stage, FlowAccount[_Stream]):
     """The faults of one HTTP/2 connection: a `FaultStage`."""
 
     is_active = True
 
     def __init__(self, plan: FaultPlan) -> None:
-        super().__init__()
-        self.position = 0
+        FlowAccount.__init__(self)
         self.held_bytes = (0, 0)
         """Bytes of each direction that wait for the end of a message, for their time or for the
         client's windows."""
         self._plan = plan
-        self._facts: list[EditFact] = []
         self._requests, self._responses = ResponseHeaders(), ResponseHeaders()
         for headers in (self._requests, self._responses):
             headers.start_rewriting()
@@ -210,22 +208,20 @@ class Http2Faults(FlowAccount[_Stream]):
             SETTINGS: self._on_client_settings,
             WINDOW_UPDATE: self._on_window_update,
         }
-        self.to_sender = self._scanner = Http2Scanner(
-            whole=to_agent, blocks=self._on_request, data=self._begin_client_data, preface=True
+        self.to_sender = Http2Scanner(
+            whole=to_agent, blocks=self._on_request, on_data=self._begin_client_data, preface=True
         )
-        """`to_sender` scans the bytes sent to the agent, `_scanner` those that were fed last."""
         self.to_receiver = Http2Scanner(
             whole={RST_STREAM: self._on_agent_reset, SETTINGS: self._on_agent_settings},
             blocks=self._on_response,
-            data=self._begin_agent_data,
+            on_data=self._begin_agent_data,
             part_size=SHORT_DATA,
         )
-        self._scanners = (self.to_sender, self.to_receiver)
+        super().__init__(self.to_sender, self.to_receiver)
         self._waiting: dict[int, _Stream] = {}
         """Streams with a queue."""
         self._gone: dict[int, None] = {}
         """Streams that a fault has ended."""
-        self._now = 0.0
         self._held_since: dict[int, float] = {}
         """Streams that hold messages, and when one was complete before, the earliest first."""
         self._is_behind = False
@@ -253,7 +249,7 @@ class Http2Faults(FlowAccount[_Stream]):
         dues = [
             due
             for each in self._waiting.values()
-            if (due := each.queue.deadline) is not None and due > self._now
+            if (due := each.queue.deadline) is not None and due > self.now
         ]
         dues += [since + HOLD_SECONDS for since in islice(self._held_since.values(), 1)]
         return min(dues, default=None)
@@ -264,57 +260,33 @@ class Http2Faults(FlowAccount[_Stream]):
         streams."""
         return False, self._is_behind
 
-    def take_edits(self) -> list[EditFact]:
-        """Return what happened since the last call."""
-        facts, self._facts = self._facts, []
-        return facts
-
-    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Handle bytes of one peer and return the bytes to write."""
-        self._now, self.position, budget = now, len(data), self.budget
-        scanner = self._scanner = self._scanners[direction]
-        scanner.budget = budget
-        try:
-            self.position = scanner.feed(data, start)
-        except Violation:
-            highest = self.to_sender.highest_stream
-            scanner.end_undecodable(highest + (2 if direction is _TO_AGENT else 0))
-        self.retry_waiting()  # because `deadline` passes over what is due now
-        return self._take_outputs()
-
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of that direction: nothing waits any more."""
-        self._now = now
+        self.now = now
         if direction is _TO_CLIENT:
             self.connection = _UNLIMITED
             for stream in self._waiting.values():
                 stream.window = _UNLIMITED
                 stream.queue.hasten()
-        self.retry_waiting()
-        return self._take_outputs()
+        return self._collect_outputs()
 
     def tick(self, now: float) -> list[Output]:
         """Return the bytes that are due, and those that were held too long."""
-        self._now = now
+        self.now = now
         for number in [
             number for number, since in self._held_since.items() if since + HOLD_SECONDS <= now
         ]:
             stream = self.streams[number]
             assert stream.response is not None
-            self._facts.append(note_late(_TO_CLIENT))
+            self.facts.append(note_late(_TO_CLIENT))
             held = stream.held
             self._add_pieces(stream, stream.response.release(), held)
             self._waiting[number] = stream
-        self.retry_waiting()
-        return self._take_outputs()
+        return self._collect_outputs()
 
-    def _take_outputs(self) -> list[Output]:
-        outputs = []
-        for direction, scanner in zip(Direction, self._scanners, strict=True):
-            if data := b"".join(scanner.out):
-                outputs.append(Output(direction, data))
-            scanner.out.clear()
-        return outputs
+    def _collect_outputs(self) -> list[Output]:
+        self.retry_waiting()  # because `deadline` passes over what is due now
+        return super()._collect_outputs()
 
     # The client's frames
 
@@ -355,27 +327,23 @@ class Http2Faults(FlowAccount[_Stream]):
         # NO_ERROR.
         rest = b"" if ended else encode_frame(RST_STREAM, 0, stream.number, _NO_ERROR.to_bytes(4))
         note = describe_mark("answered", fault.text)
-        self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
-        self._facts.append(
-            EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)})
-        )
+        self.facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
+        self.facts.append(EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)}))
         self.to_receiver.insert_frames(self._responses.make_frames(block, encoded) + rest)
         self._end_stream(stream)
 
     def _begin_client_data(
-        self, flags: int, number: int, length: int, offset: int
-    ) -> _TakenData | None:
-        if number not in self._gone:
-            return None
-        return self._drop_data(self.to_receiver, flags, length, offset)
+        self, _: int, number: int, _data: bytes, pos: int, stop: int
+    ) -> int | None:
+        return self._drop_data(pos, stop) if number in self._gone else None
 
-    def _drop_data(
-        self, to_sender: Http2Scanner, flags: int, length: int, offset: int
-    ) -> _TakenData:
-        """Return the DATA of a stream that a fault has ended, whose sender gets the window back."""
-        if length:
-            to_sender.insert_frames(encode_window_update(0, length))
-        return _TakenData(lambda *_: None, flags, offset, FRAME_HEAD_SIZE + length)
+    def _drop_data(self, pos: int, stop: int) -> int:
+        """Drop the DATA of a stream that a fault has ended, whose sender gets the window back."""
+        scanner = self._scanner
+        other = self.to_receiver if scanner is self.to_sender else self.to_sender
+        if stop - pos > FRAME_HEAD_SIZE:
+            other.insert_frames(encode_window_update(0, stop - pos - FRAME_HEAD_SIZE))
+        return scanner.hold_frame(_TakenData(lambda *_: None, 0, 0, stop - pos), pos)
 
     def _on_client_ping(self, frame: Frame) -> bytes | None:
         """Answer a PING after late DATA: gRPC clients measure their connection with it, and gRPC
@@ -429,14 +397,15 @@ class Http2Faults(FlowAccount[_Stream]):
         return b""
 
     def _begin_agent_data(
-        self, flags: int, number: int, length: int, offset: int
-    ) -> _TakenData | None:
+        self, flags: int, number: int, _: bytes, pos: int, stop: int
+    ) -> int | None:
         self._has_sent_late = False
         stream, ends = self.streams.get(number), flags & END_STREAM
+        length = stop - pos - FRAME_HEAD_SIZE
         if number in self._gone:
             if ends:
                 del self._gone[number]
-            return self._drop_data(self.to_sender, flags, length, offset)
+            return self._drop_data(pos, stop)
         if stream is None:
             self.connection -= length
         elif (
@@ -448,8 +417,9 @@ class Http2Faults(FlowAccount[_Stream]):
             if ends:
                 del self.streams[number]
         else:
-            take = partial(self._on_agent_data, stream)
-            return _TakenData(take, flags, offset, FRAME_HEAD_SIZE + length)
+            take, scanner = partial(self._on_agent_data, stream), self.to_receiver
+            taken = _TakenData(take, flags, scanner.offset + pos, stop - pos)
+            return scanner.hold_frame(taken, pos)
         return None
 
     def _on_agent_data(self, stream: _Stream, data: bytes, size: int, end: int, ends: bool) -> None:
@@ -494,7 +464,7 @@ class Http2Faults(FlowAccount[_Stream]):
         response = stream.response
         if response is not None:
             for mark in response.stream.marks:
-                self._facts.append(
+                self.facts.append(
                     EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(stream.number))
                 )
             response.stream.marks.clear()
@@ -503,9 +473,9 @@ class Http2Faults(FlowAccount[_Stream]):
         queued = sum([len(piece.data) for piece in pieces])
         most = 0 if response is None else response.faults.slice_size
         for piece in pieces:
-            stream.queue.add(piece.data, self._now, piece.delay, most=most)
+            stream.queue.add(piece.data, self.now, piece.delay, most=most)
             if piece.cut:
-                stream.queue.add(b"", self._now, RESET_DELAY, piece.cut)
+                stream.queue.add(b"", self.now, RESET_DELAY, piece.cut)
         held = stream.held
         released = max(0, stream.advanced - held)
         self.settle_owed(queued + held - arrived + released, stream)
@@ -517,7 +487,7 @@ class Http2Faults(FlowAccount[_Stream]):
             )
         stream.advanced = held
         if held:
-            self._held_since.setdefault(stream.number, self._now)
+            self._held_since.setdefault(stream.number, self.now)
         else:
             self._held_since.pop(stream.number, None)
         self._count_held(stream)
@@ -542,7 +512,7 @@ class Http2Faults(FlowAccount[_Stream]):
         left = work
         while left > 0:
             most = min(self.connection, stream.window, DEFAULT_FRAME_SIZE)
-            piece = queue.take_due(self._now, most)
+            piece = queue.take_due(self.now, most)
             if piece is None:
                 break
             left -= PIECE_WORK
@@ -575,7 +545,7 @@ class Http2Faults(FlowAccount[_Stream]):
 
     def _reset_client(self, stream: _Stream, text: str, what: str) -> None:
         detail = {"note": describe_mark(what, text), "stream": stream.number}
-        self._facts.append(EditFact(_TO_CLIENT, "fault-end", 0, detail))
+        self.facts.append(EditFact(_TO_CLIENT, "fault-end", 0, detail))
         reset = encode_frame(RST_STREAM, 0, stream.number, _INTERNAL_ERROR.to_bytes(4))
         self.to_receiver.insert_frames(reset)
         self._end_stream(stream)

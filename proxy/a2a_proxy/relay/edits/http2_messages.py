@@ -18,6 +18,7 @@ from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
 from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
+from a2a_proxy.relay.edits.http2_stage import Http2Stage
 
 MAX_UNPACKED_BYTES = 1 << 17
 """Bytes of a message after decompression: editing it takes at most 30 ms without interruption."""
@@ -33,7 +34,6 @@ _PREFIX_SIZE = 5
 _SUCCESS = (b"grpc-status", b"0")
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
-AppendEdit = Callable[[EditFact], None]
 EditKind = Literal["card", "webhook"]
 ChangedUrls = tuple[tuple[str, str], ...]
 
@@ -80,18 +80,14 @@ class CardEdit:
 class HeldMessages:
     """The held messages of one direction of a connection."""
 
-    def __init__(
-        self, direction: Direction, delivery: FlowController, append_edit: AppendEdit
-    ) -> None:
+    def __init__(self, direction: Direction, delivery: FlowController, stage: Http2Stage) -> None:
         self.direction = direction
         self.delivery = delivery
-        self.now = 0.0
-        """Current time in monotonic seconds."""
         self.held: dict[int, HeldMessage] = {}
         """The messages that are held, by stream, oldest first."""
         self.has_stopped = False
         """Whether messages are edited no more."""
-        self._append_edit = append_edit
+        self.stage = stage
 
     @property
     def deadline(self) -> float | None:
@@ -148,7 +144,7 @@ class HeldMessages:
         due = {
             number
             for number, message in self.held.items()
-            if message.held_since + HOLD_SECONDS <= self.now
+            if message.held_since + HOLD_SECONDS <= self.stage.now
         }
         streams = [stream for stream in self.delivery.waiting_in_order() if stream.number in due]
         return b"".join([self.delivery.release_stream(stream, reason) for stream in streams])
@@ -157,7 +153,7 @@ class HeldMessages:
         self, kind: Literal["card", "webhook", "untouched"], offset: int, detail: dict[str, Any]
     ) -> None:
         """Record an edit, or why it was not made."""
-        self._append_edit(EditFact(self.direction, kind, offset, detail))
+        self.stage.facts.append(EditFact(self.direction, kind, offset, detail))
 
 
 class WatchedFailure:
@@ -206,7 +202,7 @@ class HeldMessage:
     def on_first_data(self, offset: int) -> None:
         """Note the time and offset of the first DATA."""
         self._offset = offset
-        self.held_since = self._messages.now
+        self.held_since = self._messages.stage.now
         self._messages.held[self._stream.number] = self
 
     def on_more_data(self) -> bytes:
