@@ -77,5 +77,5 @@ def test_messages_name_existing_pages_of_the_manual() -> None:
     topics = {
         topic for text in texts for topic in re.findall(r"a2a-inspect help ([a-z][\w-]*)", text)
     }
-    assert {"filters", "run", "hooks", "redaction"} <= topics
+    assert {"filters", "run", "redaction"} <= topics
     assert topics <= set(list_pages())

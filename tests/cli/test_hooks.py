@@ -56,7 +56,7 @@ def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, s
     assert f"a2a-proxy: hook notes: {len(live)} calls" in one.err.splitlines()
     assert "recorded 2 exchanges" in summary + look
     Path(hooks["HOOKED"]).unlink()
-    done = run(one.state, "a2a-inspect", "hooks", agent_path(hooks), "--hook", "notes", **hooks)
+    done = run(one.state, "a2a-inspect", "plugins", agent_path(hooks), "--hook", "notes", **hooks)
     assert (done.code, done.err.splitlines()) == (
         0,
         [f"a2a-inspect: hook notes: {len(live)} calls"],
@@ -91,7 +91,7 @@ def test_a_spinning_hook_delays_neither_traffic_nor_recording(
         f"{counts.frames} frames behind, given up; 1 call"
     )
     assert notes in lines
-    again = f"a2a-inspect hooks {agent_path(hooks)} --hook noting:Spins"
+    again = f"a2a-inspect plugins {agent_path(hooks)} --hook noting:Spins"
     assert (
         lines[lines.index(notes) + 1]
         == f"a2a-proxy: hint: call it for the whole recording: {again}"
@@ -144,7 +144,11 @@ def test_hook_reports_are_json_lines(proxy: Start, agent: Agent, hooks: dict[str
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [
-        (["note"], "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
+        (
+            ["note"],
+            "no hook is named 'note'; similar: notes",
+            "list all hooks: a2a-inspect plugins",
+        ),
         (
             ["nothing:At"],
             "hook nothing:At: no module is named nothing",
@@ -166,7 +170,7 @@ def test_an_unknown_hook_is_refused(
     )
     assert not (tmp_path / "r.db").exists()
     assert not (tmp_path / "state").exists()
-    done = run(tmp_path / "state", "a2a-inspect", "hooks", tmp_path / "r.db", *words, **hooks)
+    done = run(tmp_path / "state", "a2a-inspect", "plugins", tmp_path / "r.db", *words, **hooks)
     assert (done.code, done.err.splitlines()[0]) == (2, f"a2a-inspect: error: {message}")
 
 

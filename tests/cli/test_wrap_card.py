@@ -66,7 +66,8 @@ def test_options_are_taken_over(tmp_path: Path) -> None:
         tmp_path / "a b.db",
         "--journal-max",
         "1G",
-        "--keep-secrets",
+        "--redact",
+        "none",
         "--fail-on",
         "error",
     ]

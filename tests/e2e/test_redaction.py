@@ -157,8 +157,8 @@ def leak(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
-    """A run with --keep-secrets."""
-    return asyncio.run(talk(tmp_path_factory.mktemp("kept"), "json", "--keep-secrets"))
+    """A run with `--redact none`."""
+    return asyncio.run(talk(tmp_path_factory.mktemp("kept"), "json", "--redact", "none"))
 
 
 def test_no_secret_is_readable_during_the_recording(leak: Leak) -> None:
@@ -232,8 +232,8 @@ def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
     assert found == leak.findings
 
 
-def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:
-    """With --keep-secrets the recording has every secret as it was sent, so the tests above
+def test_redacting_nothing_keeps_all_secrets(kept: Leak) -> None:
+    """With `--redact none` the recording has every secret as it was sent, so the tests above
     searched for real secrets."""
     missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
 

@@ -36,8 +36,8 @@ def test_installed_hooks_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("note", "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
-        ("xyzzy", "no hook is named 'xyzzy'", "list the installed hooks: a2a-inspect hooks"),
+        ("note", "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect plugins"),
+        ("xyzzy", "no hook is named 'xyzzy'", "list the installed hooks: a2a-inspect plugins"),
         ("noting:", "hook 'noting:' does not name a class", "write it as module:Class"),
         ("no-ting:Notes", "hook 'no-ting:Notes' does not name a class", "write it as module:Class"),
         ("noting:Note", "hook noting:Note: noting has no Note", "similar names: Notes"),

@@ -16,14 +16,14 @@ def test_the_manual_example_prints_its_output(tmp_path: Path) -> None:
     """The first block of Python is the hook, the first command calls it for a recording of this
     repository."""
     code = re.search(r"```python\n# (\S+\.py)\n(.*?)```", _PAGE, re.DOTALL)
-    shown = re.search(r"    \$ a2a-inspect hooks (\S+) --hook (\S+)\n((?:    .*\n)+)", _PAGE)
+    shown = re.search(r"    \$ a2a-inspect plugins (\S+) --hook (\S+)\n((?:    .*\n)+)", _PAGE)
     assert code is not None
     assert shown is not None
     (tmp_path / code[1]).write_text(code[2])
     done = run(
         tmp_path,
         "a2a-inspect",
-        "hooks",
+        "plugins",
         _ROOT / shown[1],
         "--hook",
         shown[2],

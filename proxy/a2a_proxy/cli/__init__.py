@@ -33,7 +33,7 @@ Configuration and followers:
 - `otlp`: `--otlp`
 - `metrics`: `--metrics`
 - `followed_run`: the interface common to all followers
-- `redaction_options`: `--redact`, `--redact-policy` and `--keep-secrets`
+- `redaction_options`: `--redact` and `--redact-policy`
 - `span_options`: options of the content of spans
 - `arguments`: the options of the proxy, each declared once
 - `options`: options of commands from such declarations

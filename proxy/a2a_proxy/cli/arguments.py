@@ -233,13 +233,6 @@ class ProxyArguments(RecorderOptions):
             commands=_RECORDED,
         ),
     ] = None
-    keep_secrets: Annotated[
-        bool,
-        Option(
-            help="Record credentials unredacted: --redact none.",
-            commands=_RECORDED,
-        ),
-    ] = False
     quiet: Annotated[
         bool,
         Option(

@@ -49,7 +49,7 @@ class HookRunFollower(msgspec.Struct, frozen=True):
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the result of the hook (`RunFollower.show_summary`)."""
         behind = session.frames_after(report.frame)
-        again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
+        again = shell_line("a2a-inspect", "plugins", session.recording, "--hook", self.name)
         console.show_hook(
             HookSummary(
                 self.name, report.outcome, report.calls, report.errors, behind, report.log, again

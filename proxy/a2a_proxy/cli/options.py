@@ -79,14 +79,20 @@ def option_words(context: click.Context) -> list[str]:
 
 
 def _read_members(arguments: type[Any]) -> Iterator[_Member]:
-    """Yield the members of the dataclass in their order, then those of its bases."""
+    """Yield the members of the dataclass section by section, in each those of its bases last."""
     hints = get_type_hints(arguments, include_extras=True)
     defaults = {each.name: each.default for each in dataclasses.fields(arguments)}
+    sections: dict[str, list[_Member]] = {}
+    heading = ""
     for owner in arguments.__mro__:
         for name in get_annotations(owner):
             if name in defaults:
                 kind, option = get_args(hints[name])
-                yield _Member(name, kind, defaults[name], option)
+                heading = option.section or heading
+                member = _Member(name, kind, defaults[name], option)
+                sections.setdefault(heading, []).append(member)
+    for members in sections.values():
+        yield from members
 
 
 def _make_option(member: _Member, text: str, environment: bool) -> Callable[[_Command], _Command]:

@@ -27,9 +27,7 @@ def recorder_options(arguments: ProxyArguments, **checked: Any) -> tuple[Recorde
 
         note = load_card_verifier(Path(keys))[1]
         keys = os.path.abspath(keys)
-    words = policy_words(
-        arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets
-    )
+    words = policy_words(arguments.redact, arguments.redact_policy)
     checked |= {"redact": words, "card_keys": keys}
     given = {each.name: getattr(arguments, each.name) for each in fields(RecorderOptions)}
     return RecorderOptions(**given | checked), note

@@ -1,4 +1,4 @@
-"""The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words
+"""The options of the redaction, `--redact` and `--redact-policy`, and their words
 of a policy."""
 
 from pathlib import Path
@@ -18,15 +18,13 @@ add_redaction_options = add_options(
 """Adds `--redact` and `--redact-policy` to a command of `a2a-inspect`."""
 
 
-def policy_words(
-    redact: tuple[str, ...], redact_policy: Path | None, *, keep_secrets: bool = False
-) -> tuple[str, ...]:
+def policy_words(redact: tuple[str, ...], redact_policy: Path | None) -> tuple[str, ...]:
     """Return the options as words of a policy: each once, in a fixed order; empty for the default.
 
     Raises:
         UserError: the policy is invalid, or its words contradict one another.
     """
-    if not (redact or redact_policy or keep_secrets):
+    if not (redact or redact_policy):
         return ()
     from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of
 
@@ -34,13 +32,8 @@ def policy_words(
         named = words_of(_read_policy_file(redact_policy)) if redact_policy is not None else []
     except PolicyError as wrong:
         raise UserError(f"{redact_policy}: {wrong}", wrong.hint) from wrong
-    if keep_secrets and (named or redact) and tuple(redact) != ("none",):
-        raise UserError(
-            "--keep-secrets redacts nothing, which contradicts the redaction options",
-            "leave one of them out",
-        )
     try:
-        return policy_of((*named, *redact, *(("none",) if keep_secrets else ()))).words
+        return policy_of((*named, *redact)).words
     except PolicyError as wrong:
         where = "--redact" if redact else str(redact_policy)
         raise UserError(f"{where}: {wrong}", wrong.hint) from wrong

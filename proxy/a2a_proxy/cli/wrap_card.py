@@ -27,7 +27,7 @@ _EXAMPLE_INTERFACE = 'for example: "url": "npx run my-agent", "preferredTranspor
 
 def check_stdio_options(arguments: ProxyArguments) -> None:
     """Raises UserError if `a2a-proxy stdio` would refuse these options."""
-    policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
+    policy_words(arguments.redact, arguments.redact_policy)
     parse_size("--journal-max", arguments.journal_max)
 
 

@@ -25,7 +25,7 @@ from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_payload
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME
+from a2a_proxy.protocol.operations import LIVE_OPERATIONS, OPERATION_BY_NAME
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 from a2a_proxy.replay.convert.protobuf_bytes import encode_request
 from a2a_proxy.replay.convert.requests import convert_request, grpc_path, rest_call, rpc_method
@@ -52,7 +52,6 @@ _EVENT_OBJECTS = ("task", "statusUpdate", "artifactUpdate", "message")
 
 _FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
 """Bindings that are not translated, because their requests are the same for all."""
-_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _DIALECTS_WITHOUT_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 
 
@@ -99,7 +98,7 @@ class RequestedTarget(msgspec.Struct, frozen=True):
 def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
     if not target.is_translated:
         return ""
-    if target.operation in _LIVE_OPERATIONS and target.binding is not Binding.GRPC:
+    if target.operation in LIVE_OPERATIONS and target.binding is not Binding.GRPC:
         return f"live streams are sent over gRPC only, not over {target.binding}"
     if step.exchange.live_payload not in ("", "bidi"):
         return "the messages of this live proposal exist in no other binding or dialect"

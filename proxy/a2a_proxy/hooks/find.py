@@ -17,7 +17,7 @@ from a2a_proxy.model.errors import UserError
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NAMES_SHOWN = 5
-LIST_COMMAND = "a2a-inspect hooks"
+LIST_COMMAND = "a2a-inspect plugins"
 """The command that lists the installed hooks."""
 
 

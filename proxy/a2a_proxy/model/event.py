@@ -40,12 +40,12 @@ class TaskState(IntEnum):
     @property
     def terminal(self) -> bool:
         """Whether the state is final: no event may follow (manual/protocol.md "Task states")."""
-        return self in _TERMINAL
+        return self in TERMINAL_STATES
 
     @property
     def interrupted(self) -> bool:
         """Whether the task waits for input or authentication (manual/protocol.md "Task states")."""
-        return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
+        return self in INTERRUPTED_STATES
 
     @property
     def label(self) -> str:
@@ -61,9 +61,10 @@ def state_label(number: int) -> str:
     return str(number)
 
 
-_TERMINAL = frozenset(
-    {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
+TERMINAL_STATES = frozenset(
+    map(int, (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED))
 )
+INTERRUPTED_STATES = frozenset(map(int, (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)))
 
 
 class _Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):

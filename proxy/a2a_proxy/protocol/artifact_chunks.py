@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-from zlib import crc32
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -28,10 +27,6 @@ class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
 
     artifact_id: str
     name: str
-    description: int
-    """CRC-32 of the description; 0 if there is none."""
-    media_type: str
-    """Media type of the first part."""
     pieces: Sequence[PartContent]
     text: bytes = b""
     """The text, if it is the only part."""
@@ -60,15 +55,12 @@ class PartShape(msgspec.Struct, rename="camel", gc=False):
     file: PartShape | None = None
     bytes: str | None = None
     file_with_bytes: str | None = None
-    media_type: msgspec.Raw = msgspec.Raw()
-    mime_type: msgspec.Raw = msgspec.Raw()
 
 
 class _ChunkArtifact(msgspec.Struct, rename="camel", gc=False):
     artifact_id: str | None = None
     index: int | None = None
     name: str | None = None
-    description: msgspec.Raw = msgspec.Raw()
     parts: list[PartShape] | None = None
 
 
@@ -127,17 +119,8 @@ def _artifacts_in(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
 
 
 def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
-    parts, media_type = artifact.parts or [], msgspec.Raw()
-    if parts:
-        first = parts[0]
-        media_type = first.media_type or (first.file.mime_type if first.file else media_type)
-    return make_chunk(
-        artifact.artifact_id or str(artifact.index or 0),
-        artifact.name,
-        _text_of(artifact.description),
-        _text_of(media_type),
-        [*map(json_part_content, parts)],
-    )
+    ident = artifact.artifact_id or str(artifact.index or 0)
+    return make_chunk(ident, artifact.name, [*map(json_part_content, artifact.parts or [])])
 
 
 def _text_of(raw: msgspec.Raw) -> str:
@@ -166,18 +149,10 @@ def json_part_content(part: PartShape) -> PartContent:
     return len(raw.rstrip("=")) * 3 // 4
 
 
-def make_chunk(
-    artifact_id: str,
-    name: str | None,
-    description: str | None,
-    media_type: str | None,
-    pieces: Sequence[PartContent],
-) -> ArtifactChunk:
-    """Return the chunk of an artifact whose members have these values."""
-    checksum = crc32(description.encode("utf-8", "surrogatepass")) if description else 0
+def make_chunk(artifact_id: str, name: str | None, pieces: Sequence[PartContent]) -> ArtifactChunk:
+    """Return the chunk of an artifact with this content."""
     only = pieces[0] if len(pieces) == 1 else b""
-    text = only if isinstance(only, bytes) else b""
-    return ArtifactChunk(artifact_id, name or "", checksum, media_type or "", pieces, text)
+    return ArtifactChunk(artifact_id, name or "", pieces, only if isinstance(only, bytes) else b"")
 
 
 def _content_size(content: PartContent) -> int:
@@ -203,13 +178,8 @@ _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
-    parts, media_type = artifact.parts, ""
-    if parts:
-        first = parts[0]
-        is_old = "file" in first.DESCRIPTOR.fields_by_name
-        media_type = first.file.mime_type if is_old else first.media_type
-    pieces = [*map(proto_part_content, parts)]
-    return make_chunk(artifact.artifact_id, artifact.name, artifact.description, media_type, pieces)
+    pieces = [*map(proto_part_content, artifact.parts)]
+    return make_chunk(artifact.artifact_id, artifact.name, pieces)
 
 
 def proto_part_content(part: Any) -> PartContent:

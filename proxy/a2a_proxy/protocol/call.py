@@ -284,9 +284,7 @@ class HttpStreamCall(ExchangeDecoder):
         self.life, meaning = LIFE[
             self.life, LifeEvent.RESPONSE_END if by_agent else LifeEvent.REQUEST_END
         ]
-        if by_agent:
-            exchange.response_ended = event.at
-        else:
+        if not by_agent:
             exchange.request_ended = event.at
         exchange.half_close = _FIRST_ENDS.get(meaning, exchange.half_close)
         self.on_end(event, out)
@@ -445,13 +443,14 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
 @lru_cache(256)
 def _read_call_fields(headers: Headers) -> tuple[str, str, str]:
     """Return `traceparent`, `A2A-Version` and `A2A-Extensions`; empty if absent."""
-    extensions = _header_text(headers, b"a2a-extensions") or _header_text(
+    extensions = header_text(headers, b"a2a-extensions") or header_text(
         headers, b"x-a2a-extensions"
     )
-    return _header_text(headers, b"traceparent"), _header_text(headers, b"a2a-version"), extensions
+    return header_text(headers, b"traceparent"), header_text(headers, b"a2a-version"), extensions
 
 
-def _header_text(headers: Headers, name: bytes) -> str:
+def header_text(headers: Headers, name: bytes) -> str:
+    """Return the first value of a header field as text; `name` is in lower case."""
     return header_value(headers, name).decode("latin-1").strip()
 
 

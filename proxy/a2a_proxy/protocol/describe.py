@@ -16,9 +16,12 @@ from a2a_proxy.protocol.errors import (
     message_with_details,
     read_rest_error,
     rpc_reason,
+    text_or_empty,
 )
 from a2a_proxy.protocol.event import decode_payload, normalise_event
+from a2a_proxy.protocol.extensions.members import object_member
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, find_extensions
+from a2a_proxy.protocol.operations import LIVE_OPERATIONS
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
 from a2a_proxy.protocol.summary import generation_or_none
 from a2a_proxy.protocol.text import make_visible, to_one_line
@@ -28,7 +31,6 @@ __all__ = ["describe_frame", "make_visible"]
 MAX_LENGTH = 160
 """Maximum length of a description in characters."""
 _MAX_QUOTE = 80
-_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _MAX_ID = 12
 _DATA = "<data>"
 """The content of a message or artifact whose first part has data and no name."""
@@ -57,7 +59,7 @@ def describe_frame(
     try:
         if frame.kind is FrameKind.REQUEST:
             line = _describe_request(frame, content, operation)
-        elif frame.kind is FrameKind.END and operation in _LIVE_OPERATIONS:
+        elif frame.kind is FrameKind.END and operation in LIVE_OPERATIONS:
             line = _describe_half_close(frame, content)
         elif frame.kind is FrameKind.CUT:
             line = _describe_cut(frame, is_delivery=binding is Binding.WEBHOOK)
@@ -91,16 +93,14 @@ def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
     value = _normalise_payload(frame, payload)
     if isinstance(value.get("message"), dict):
         message = _describe_message(value["message"])
-        again = (
-            operation in _LIVE_OPERATIONS and frame.task_id and not value["message"].get("parts")
-        )
+        again = operation in LIVE_OPERATIONS and frame.task_id and not value["message"].get("parts")
         words = ["reconnect"] if again else ["message", message]
     elif isinstance(value.get("frame"), dict):
         return _describe_media(value["frame"])
     elif frame.event is EventKind.ARTIFACT:
         words = [_describe_artifact(frame, value)]
     elif frame.event is EventKind.PUSH_CONFIG:
-        words = ["push config", _text_or_empty(value.get("url"))]
+        words = ["push config", text_or_empty(value.get("url"))]
     else:
         words = [_method_name(frame, payload) or operation or "request"]
     if frame.task_id:
@@ -120,7 +120,7 @@ def _expected_generation(frame: Frame, value: dict[str, Any]) -> int | None:
     if frame.generation:
         return frame.generation
     said = value.get(
-        "currentGeneration", _object_member(value, "configuration").get("ifGenerationMatch")
+        "currentGeneration", object_member(value, "configuration").get("ifGenerationMatch")
     )
     return generation_or_none(said)
 
@@ -137,20 +137,20 @@ def _describe_response(frame: Frame, payload: bytes) -> str:
 
 
 def _describe_status(frame: Frame, value: dict[str, Any]) -> str:
-    status = _object_member(_object_member(value, "statusUpdate"), "status")
-    progress = _object_member(status, "progress")
+    status = object_member(object_member(value, "statusUpdate"), "status")
+    progress = object_member(status, "progress")
     count = (
         f"{progress['current']}/{progress['total']}"
         if {"current", "total"} <= progress.keys()
         else ""
     )
-    message = _object_member(status, "message")
+    message = object_member(status, "message")
     text = _quote_content(message) if message else _quote_text(progress.get("message"))
     return _join_words(["status", state_label(frame.state), count, text])
 
 
 def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
-    task = _object_member(value, "task")
+    task = object_member(value, "task")
     artifacts = task.get("artifacts")
     count = len(artifacts) if isinstance(artifacts, list) else 0
     some = _count_noun(count, "artifact") if count else ""
@@ -167,13 +167,13 @@ def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
 
 
 def _message_of_status(holder: dict[str, Any]) -> dict[str, Any]:
-    return _object_member(_object_member(holder, "status"), "message")
+    return object_member(object_member(holder, "status"), "message")
 
 
 def _describe_artifact(frame: Frame, value: dict[str, Any]) -> str:
-    artifact = _object_member(_object_member(value, "artifactUpdate"), "artifact")
+    artifact = object_member(object_member(value, "artifactUpdate"), "artifact")
     marks = [word for word, said in (("append", frame.append), ("last", frame.last_chunk)) if said]
-    name = _text_or_empty(artifact.get("name")) or _shorten_id(frame.artifact_id)
+    name = text_or_empty(artifact.get("name")) or _shorten_id(frame.artifact_id)
     return _join_words(
         ["artifact", name, f"({', '.join(marks)})" if marks else "", _quote_content(artifact)]
     )
@@ -184,7 +184,7 @@ def _describe_message_event(_frame: Frame, value: dict[str, Any]) -> str:
         [
             "message",
             _describe_message(
-                _object_member(_object_member(value, "messageUpdate") or value, "message")
+                object_member(object_member(value, "messageUpdate") or value, "message")
             ),
         ]
     )
@@ -192,7 +192,7 @@ def _describe_message_event(_frame: Frame, value: dict[str, Any]) -> str:
 
 def _describe_message(message: dict[str, Any]) -> str:
     return _join_words(
-        [_text_or_empty(message.get("role")).removeprefix("ROLE_").lower(), _quote_content(message)]
+        [text_or_empty(message.get("role")).removeprefix("ROLE_").lower(), _quote_content(message)]
     )
 
 
@@ -224,7 +224,7 @@ _EVENT_DESCRIBERS: dict[EventKind, Callable[[Frame, dict[str, Any]], str]] = {
     EventKind.TASKS: _describe_task_list,
     EventKind.CARD: _describe_card,
     EventKind.PUSH_CONFIG: lambda _, value: _join_words(
-        ["push config", _text_or_empty(value.get("url"))]
+        ["push config", text_or_empty(value.get("url"))]
     ),
     EventKind.PUSH_CONFIGS: lambda _, value: _count_noun(
         len(value.get("configs") or ()), "push config"
@@ -237,12 +237,12 @@ _EVENT_DESCRIBERS: dict[EventKind, Callable[[Frame, dict[str, Any]], str]] = {
 def _describe_error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
     said = decode_payload(payload, frame.schema)
     value = said if isinstance(said, dict) else {}
-    error = _object_member(value, "error")
+    error = object_member(value, "error")
     if frame.rpc_id and error:
         known = dialect is not Dialect.UNKNOWN or frame.error_code not in AMBIGUOUS_CODES
         reason = rpc_reason(frame.error_code if known else 0, error.get("data"), dialect)
         message = message_with_details(
-            reason, _text_or_empty(error.get("message")), error.get("data")
+            reason, text_or_empty(error.get("message")), error.get("data")
         )
         return f"error {error_line(reason, frame.error_code, message)}"
     reason, message = read_rest_error(value)
@@ -271,17 +271,17 @@ def _describe_half_close(frame: Frame, payload: bytes) -> str:
 
 def _describe_media(media: dict[str, Any]) -> str:
     """Describe a media frame: a piece of sound or video, or a marker around it."""
-    mark = _text_or_empty(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
+    mark = text_or_empty(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
     number = f"#{media['seqNum']}" if media.get("seqNum") else ""
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
-    part = _object_member(media, "part")
+    part = object_member(media, "part")
     raw = part.get("raw")
     size = (
         _count_noun(len(raw.rstrip("=")) * 3 // 4, "byte")
         if isinstance(raw, str)
         else _quote_text(part.get("text"))
     )
-    return _join_words(["media", mark, number, flow, _text_or_empty(part.get("mediaType")), size])
+    return _join_words(["media", mark, number, flow, text_or_empty(part.get("mediaType")), size])
 
 
 _CUTS_BY_NO_PEER = {
@@ -316,7 +316,7 @@ def _describe_control(frame: Frame, payload: bytes) -> str:
     if not isinstance(detail, dict):
         return f"{who} {'closes its side' if frame.note == 'eof' else frame.note}"
     if frame.note == "signal":
-        return f"signal {_text_or_empty(detail.get('signal'))} passed on to the agent"
+        return f"signal {text_or_empty(detail.get('signal'))} passed on to the agent"
     return f"agent {msgspec.convert(detail, ExitFacts).description}"
 
 
@@ -380,7 +380,7 @@ def _method_name(frame: Frame, payload: bytes) -> str:
     """Return the method name in the payload of a request without a message."""
     if frame.schema == JSON:
         value = msgspec.json.decode(payload)
-        return _text_or_empty(value.get("method")) if isinstance(value, dict) else ""
+        return text_or_empty(value.get("method")) if isinstance(value, dict) else ""
     return (
         frame.schema.partition("@")[0].rpartition(".")[2].removesuffix("Request")
         if is_protobuf(frame.schema)
@@ -391,13 +391,13 @@ def _method_name(frame: Frame, payload: bytes) -> str:
 def _quote_content(holder: dict[str, Any]) -> str:
     """Return the content of a message or artifact: its text, or a description of its first part."""
     parts = [part for part in holder.get("parts") or () if isinstance(part, dict)]
-    text = "".join(_text_or_empty(part.get("text")) for part in parts)
+    text = "".join(text_or_empty(part.get("text")) for part in parts)
     is_text = text or not parts or isinstance(parts[0].get("text"), str)
     return _quote_text(text) if is_text else f"<{_describe_part(parts[0])}>"
 
 
 def _describe_part(part: dict[str, Any]) -> str:
-    name = _text_or_empty(part.get("filename")) or _text_or_empty(part.get("mediaType"))
+    name = text_or_empty(part.get("filename")) or text_or_empty(part.get("mediaType"))
     kind = next((kind for kind in ("raw", "url", "data") if kind in part), "empty")
     return _join_words([{"raw": "file", "url": "link", "data": "data"}.get(kind, "part"), name])
 
@@ -418,15 +418,6 @@ def _shorten_id(identifier: str) -> str:
     if identifier.startswith(_REDACTION_PREFIX):
         return identifier
     return identifier[:8] if len(identifier) > _MAX_ID else identifier
-
-
-def _object_member(holder: dict[str, Any], name: str) -> dict[str, Any]:
-    value = holder.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _text_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _join_words(words: list[str]) -> str:

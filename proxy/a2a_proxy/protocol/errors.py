@@ -147,7 +147,7 @@ def _find_remarks(value: object, place: str = "", depth: int = 0) -> Iterator[tu
             _place_of(value) or place,
             next((text for text in texts if isinstance(text, str) and text), ""),
         )
-        if delay := _str_or_empty(value.get("retryDelay")):
+        if delay := text_or_empty(value.get("retryDelay")):
             yield "", f"retry after {delay}"
         for name in _DETAIL_MEMBERS:
             inner = value.get(name)
@@ -167,7 +167,7 @@ def _has_texts_by_place(value: object) -> TypeGuard[dict[str, Any]]:
 def _place_of(detail: dict[str, Any]) -> str:
     """Return where the request was wrong, or what the detail is about: `params.message.parts`."""
     place = next((detail[name] for name in _PLACE_MEMBERS if detail.get(name)), "")
-    return ".".join(map(str, place)) if isinstance(place, list) else _str_or_empty(place)
+    return ".".join(map(str, place)) if isinstance(place, list) else text_or_empty(place)
 
 
 def _find_generations(details: object) -> dict[str, Any]:
@@ -223,12 +223,12 @@ def parse_rest_error(body: object) -> tuple[str, str]:
     error = body.get("error")
     if isinstance(error, dict):
         reason = reason_of(error.get("details")) or error.get("status")
-        return _str_or_empty(reason), _str_or_empty(error.get("message"))
-    kind = _str_or_empty(body.get("type")).rpartition("/")[2]
+        return text_or_empty(reason), text_or_empty(error.get("message"))
+    kind = text_or_empty(body.get("type")).rpartition("/")[2]
     reason = reason_of(body.get("details")) or (
         "" if kind == "about:blank" else kind.replace("-", "_").upper()
     )
-    return reason.removesuffix("_ERROR"), _str_or_empty(
+    return reason.removesuffix("_ERROR"), text_or_empty(
         body.get("detail") or body.get("message") or body.get("title") or error
     )
 
@@ -240,7 +240,8 @@ def read_rest_error(body: object) -> tuple[str, str]:
     return reason, message_with_details(reason, message, body)
 
 
-def _str_or_empty(value: object) -> str:
+def text_or_empty(value: object) -> str:
+    """Return the value if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 

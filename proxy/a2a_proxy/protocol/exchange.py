@@ -90,8 +90,6 @@ class ExchangeState(ExchangeFields):
     """Number of frames so far: the position of the next frame."""
     state: int = 0
     """The last state seen, 0 before the first."""
-    response_ended: int = 0
-    """Time at which the response was complete, ns; 0 before that."""
     client: str = ""
     """Host of the client without its port, because streams and polls of one client use several
     connections."""

@@ -145,3 +145,11 @@ class ParamsShape(_JsonShape):
 decode_result = msgspec.json.Decoder(ResultShape).decode
 decode_envelope = msgspec.json.Decoder(Envelope).decode
 decode_params = msgspec.json.Decoder(ParamsShape).decode
+
+
+def decode_untyped(data: bytes) -> object:
+    """Return any JSON value, or None if the data cannot be read."""
+    try:
+        return msgspec.json.decode(data)
+    except UNREADABLE_ERRORS:
+        return None

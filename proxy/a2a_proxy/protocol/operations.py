@@ -159,6 +159,8 @@ CARD_OPERATION = Operation("GetAgentCard", ResponseKind.CARD)
 
 STREAMING_OPERATIONS = frozenset(each.name for each in OPERATIONS if each.is_streaming)
 """Operations whose response is a stream of events."""
+LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
+"""Operations with a stream in each direction."""
 SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 """Operations by which a client sends a message to an agent."""
 CARD_OPERATIONS = tuple(

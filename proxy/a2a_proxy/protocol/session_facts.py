@@ -13,6 +13,7 @@ import msgspec
 from a2a_proxy.model.option import LiveMode
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import Dialect
+from a2a_proxy.protocol.extensions.members import text_member
 
 _MAX_PUSH_URLS = 10_000
 MAX_PLACES = 10_000
@@ -300,26 +301,26 @@ def card_facts(card: dict[str, Any]) -> CardFacts:
     interfaces = [
         Interface(
             entry["url"],
-            _text_member(entry, "protocolBinding"),
-            _text_member(entry, "protocolVersion"),
-            _text_member(entry, "tenant"),
+            text_member(entry, "protocolBinding"),
+            text_member(entry, "protocolVersion"),
+            text_member(entry, "tenant"),
         )
         for entry in _interface_entries(card, "supportedInterfaces")
     ]
-    version = _text_member(card, "protocolVersion")
+    version = text_member(card, "protocolVersion")
     if not interfaces:
         version = version or ("0.1" if "authentication" in card else "0.2" if "url" in card else "")
-        main = _text_member(card, "url")
+        main = text_member(card, "url")
         interfaces = (
-            [Interface(main, _text_member(card, "preferredTransport") or "JSONRPC", version)]
+            [Interface(main, text_member(card, "preferredTransport") or "JSONRPC", version)]
             if main
             else []
         )
         extra = _interface_entries(card, "additionalInterfaces")
         interfaces += [
-            Interface(entry["url"], _text_member(entry, "transport"), version) for entry in extra
+            Interface(entry["url"], text_member(entry, "transport"), version) for entry in extra
         ]
-    return CardFacts(_text_member(card, "name"), version, tuple(interfaces))
+    return CardFacts(text_member(card, "name"), version, tuple(interfaces))
 
 
 def _interface_entries(card: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -329,8 +330,3 @@ def _interface_entries(card: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [
         entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("url"), str)
     ]
-
-
-def _text_member(entry: dict[str, Any], name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""

@@ -6,7 +6,7 @@ A stream that shows an interrupted state rests: agents may end it there or conti
 
 from enum import StrEnum
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import INTERRUPTED_STATES, TERMINAL_STATES
 from a2a_proxy.model.transitions import TransitionTable
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
 
@@ -84,9 +84,6 @@ PIPE_LIFE = TransitionTable(
 """Life of a call on a pipe. Undefined: anything when it is over, because later messages belong to
 no call."""
 
-_INTERRUPTED_STATES = frozenset(int(state) for state in TaskState if state.interrupted)
-_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
-
 
 def pipe_event_of(frame: object) -> PipeEvent:
     """Return the event of an agent's frame in a stream."""
@@ -97,10 +94,10 @@ def pipe_event_of(frame: object) -> PipeEvent:
         return PipeEvent.ERROR
     if frame.final:
         return PipeEvent.FINAL
-    if state in _TERMINAL_STATES:
+    if state in TERMINAL_STATES:
         return PipeEvent.TERMINAL
     if frame.event is EventKind.MESSAGE and not state:
         return PipeEvent.MESSAGE
     if not state:
         return PipeEvent.STATELESS
-    return PipeEvent.INTERRUPTED if state in _INTERRUPTED_STATES else PipeEvent.ACTIVE
+    return PipeEvent.INTERRUPTED if state in INTERRUPTED_STATES else PipeEvent.ACTIVE

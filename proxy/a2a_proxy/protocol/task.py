@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TERMINAL_STATES
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import (
     LOST_MARKS,
@@ -65,7 +65,6 @@ _STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEB
 _NUMBERED_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 """Events that have a generation if the agent supports generations."""
 _V1_1 = Dialect.V1_1
-_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 
 TaskKey = tuple[str, str]
 """Agent and task id."""
@@ -514,7 +513,7 @@ class TaskTracker:
         """File the record as the most recent finished task if it is finished; its changes have been
         reported."""
         self._finished.pop(key, None)
-        if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
+        if record.states and record.states[-1][1] in TERMINAL_STATES and key in self._records:
             self._finished[key] = None
             for oldest in keys_to_evict(self._finished, self._max_finished):
                 self._forget_task(oldest)

@@ -19,8 +19,6 @@ class TextPlace(msgspec.Struct, gc=False):
     after: bytes
     clean_at: int = -1
     """Number of changes of the known secrets when both were found to have no secret."""
-    is_steady: bool = False
-    """Whether a chunk has been judged that continues its artifact as the one before it did."""
 
     def read_text(self, payload: bytes) -> bytes:
         """Return the text of a payload that differs in the text alone; empty if it differs more."""

@@ -1,4 +1,4 @@
-"""Known extensions in the commands and on the screen; `a2a-inspect extensions`; the example of the
+"""Known extensions in the commands and on the screen; `a2a-inspect plugins`; the example of the
 manual."""
 
 from __future__ import annotations
@@ -137,15 +137,16 @@ def test_the_example_of_the_manual_is_used(recording: Path, courier: Path, tmp_p
 def test_a_package_of_the_manual_is_listed(courier: Path, tmp_path: Path) -> None:
     assert f'[project.entry-points."{EXTENSION_GROUP}"]\ncourier = "courier:COURIER"' in _PAGE
     install(courier, "courier", "courier:COURIER", group=EXTENSION_GROUP)
-    done = run(tmp_path, "a2a-inspect", "extensions", PYTHONPATH=str(courier))
+    done = run(tmp_path, "a2a-inspect", "plugins", PYTHONPATH=str(courier))
     assert (done.code, done.err) == (0, "")
     assert done.lines[1].split() == [
+        "extension",
         "courier",
         "https://courier.example/ext/",
         "hooked-package",
         "1.2",
     ]
-    assert {line.split("  ")[0] for line in done.lines[2:]} >= {each.name for each in BUILT_IN}
+    assert {re.split("  +", line)[1] for line in done.lines[2:]} >= {each.name for each in BUILT_IN}
 
 
 def test_a_plug_in_that_cannot_be_used_is_reported(
@@ -154,7 +155,7 @@ def test_a_plug_in_that_cannot_be_used_is_reported(
     """The list exits with 2; a command that shows frames warns once and goes on."""
     named = {"A2A_PROXY_EXTENSIONS": "courier:PARCEL", "PYTHONPATH": str(courier)}
     why = "extension courier:PARCEL: AttributeError: module 'courier' has no attribute 'PARCEL'\n"
-    listed = run(tmp_path / "state", "a2a-inspect", "extensions", **named)
+    listed = run(tmp_path / "state", "a2a-inspect", "plugins", **named)
     assert (listed.code, listed.err) == (2, f"a2a-inspect: error: {why}")
     shown = run(tmp_path / "state", "a2a-inspect", "show", recording, **named)
     assert (shown.code, shown.err) == (0, f"a2a-inspect: warning: {why}")

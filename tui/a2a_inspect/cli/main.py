@@ -49,8 +49,6 @@ _TOPICS = {
     "check": "checking",
     "diff": "diff",
     "export": "export",
-    "extensions": "extensions",
-    "hooks": "hooks",
     "import": "import",
     "keys": "inspect",
     "lanes": "lanes",
@@ -58,6 +56,7 @@ _TOPICS = {
     "mcp": "mcp",
     "merge": "recordings",
     "note": "recordings",
+    "plugins": "hooks",
     "prune": "recordings",
     "recover": "recordings",
     "rules": "rules",
@@ -73,7 +72,7 @@ _HELP_SECTIONS = (
         "View and compare",
         ("ls", "show", "why", "tail", "lanes", "segments", "stats", "diff", "note", "keys"),
     ),
-    ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
+    ("Check", ("check", "card", "rules", "plugins", "mcp")),
     ("Import and export", ("import", "export", "cassette", "archive")),
     ("Maintain", ("merge", "prune", "recover")),
     ("Help", ("help", "completion")),
@@ -135,7 +134,7 @@ def cli() -> None:
 
 
 def _read_plugins() -> tuple[Extension, ...]:
-    from a2a_inspect.commands.extensions import plugin_extensions
+    from a2a_inspect.commands.plugins import plugin_extensions
 
     return plugin_extensions()
 
@@ -619,15 +618,7 @@ def list_keys(as_toml: bool, as_json: bool) -> None:
     show_keys(as_toml=as_toml, as_json=as_json)
 
 
-@cli.command("extensions")
-def list_extensions() -> int:
-    """List the A2A extensions that are known by name, and those of plug-ins."""
-    from a2a_inspect.commands import extensions
-
-    return extensions.list_extensions()
-
-
-@cli.command("hooks")
+@cli.command("plugins")
 @_recording_argument
 @click.option(
     "--hook",
@@ -639,13 +630,12 @@ def list_extensions() -> int:
 @click.option(
     "--follow", "-f", is_flag=True, help="Follow running sessions until they end or Ctrl-C."
 )
-def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
-    """Call hooks for a recording; without options list the installed hooks."""
-    from a2a_inspect.commands.hooks import call_hooks, list_hooks
+def use_plugins(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
+    """List the installed hooks and the known A2A extensions, or call hooks for a recording."""
+    from a2a_inspect.commands.plugins import call_hooks, list_plugins
 
     if recording is None and not (names or follow):
-        list_hooks()
-        return 0
+        return list_plugins()
     return call_hooks(recording, names, follow=follow)
 
 
@@ -682,7 +672,7 @@ _READERS = (
 )
 _CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim"))
 for _each in (
-    *(*_READERS, check_recordings, use_hooks, archive.commands["put"]),
+    *(*_READERS, check_recordings, use_plugins, archive.commands["put"]),
     *(*export.commands.values(), *_CASSETTE_READERS),
 ):
     _each.params.append(_no_wait)

@@ -38,6 +38,7 @@ from a2a_proxy.protocol.json_shapes import (
     decode_envelope,
     decode_params,
     decode_result,
+    decode_untyped,
 )
 from a2a_proxy.protocol.json_summary import (
     expected_generations,
@@ -226,14 +227,7 @@ def _decode_request_params(raw: msgspec.Raw) -> ParamsShape:
     try:
         return decode_params(data)
     except UNREADABLE_ERRORS:
-        return fit_params(_decode_untyped(data))
-
-
-def _decode_untyped(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except UNREADABLE_ERRORS:
-        return None
+        return fit_params(decode_untyped(data))
 
 
 def text_of_id(raw: msgspec.Raw) -> str:
@@ -341,7 +335,7 @@ def _emit_error(
     framing: str,
 ) -> None:
     exchange = call.exchange
-    data = _decode_untyped(bytes(error.data)) if error.data else None
+    data = decode_untyped(bytes(error.data)) if error.data else None
     reason = rpc_reason(error.code, data, exchange.dialect)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
@@ -384,7 +378,7 @@ def _read_odd_response(
         _emit_without_envelope(call, body, kind, out, note, framing)
         return
     rpc_id = text_of_id(shape.id)
-    result = _decode_untyped(bytes(shape.result)) if shape.result else None
+    result = decode_untyped(bytes(shape.result)) if shape.result else None
     call.emit_frame(
         out,
         TO_CLIENT,
@@ -419,7 +413,7 @@ def _decode_odd_error(data: bytes) -> ErrorShape:
     try:
         return _decode_error(data)
     except UNREADABLE_ERRORS:
-        value = _decode_untyped(data)
+        value = decode_untyped(data)
         return ErrorShape(
             message=value if isinstance(value, str) else "the error is not a JSON-RPC error object"
         )

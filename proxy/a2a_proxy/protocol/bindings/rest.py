@@ -1,7 +1,5 @@
 """HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line determines the operation."""
 
-import msgspec
-
 from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out, make_detail
@@ -16,6 +14,7 @@ from a2a_proxy.protocol.json_shapes import (
     ParamsShape,
     decode_params,
     decode_result,
+    decode_untyped,
 )
 from a2a_proxy.protocol.json_summary import (
     expected_generations,
@@ -103,10 +102,10 @@ def _decode_body_params(data: bytes) -> ParamsShape:
     try:
         params = decode_params(data)
     except UNREADABLE_ERRORS:
-        return fit_params(_decode_untyped(data))
+        return fit_params(decode_untyped(data))
     # snake_case is legal ProtoJSON too, but the typed decode finds no ids in it.
     missed = params.message is not None and not params.message.message_id
-    return fit_params(_decode_untyped(data)) if missed or params.message is None else params
+    return fit_params(decode_untyped(data)) if missed or params.message is None else params
 
 
 def read_response(call: HttpExchange, body: ByteSpan, out: Out) -> None:
@@ -154,7 +153,7 @@ def _read_odd_result(
 ) -> None:
     """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected
     types."""
-    value = _decode_untyped(body.data)
+    value = decode_untyped(body.data)
     path = call.path
     assert path is not None
     if value is None:
@@ -195,7 +194,7 @@ def _emit_error(
     call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = ""
 ) -> None:
     exchange = call.exchange
-    value = _decode_untyped(body.data) if body.size else None
+    value = decode_untyped(body.data) if body.size else None
     reason, message = read_rest_error(value)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
@@ -209,10 +208,3 @@ def _emit_error(
     call.emit_frame(
         out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing)
     )
-
-
-def _decode_untyped(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except UNREADABLE_ERRORS:
-        return None

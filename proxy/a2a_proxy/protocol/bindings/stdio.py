@@ -19,9 +19,9 @@ from a2a_proxy.protocol.call import (
     Out,
     SpanPiece,
     exchange_end_of_cut,
+    header_text,
     make_detail,
 )
-from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
@@ -215,10 +215,10 @@ class Pipe(State):
             request_headers=headers,
             request_ended=message.at,
             half_close="client",
-            traceparent=_header_text(headers, b"traceparent"),
-            version_header=_header_text(headers, b"a2a-version"),
-            extensions=_header_text(headers, b"a2a-extensions")
-            or _header_text(headers, b"x-a2a-extensions"),
+            traceparent=header_text(headers, b"traceparent"),
+            version_header=header_text(headers, b"a2a-version"),
+            extensions=header_text(headers, b"a2a-extensions")
+            or header_text(headers, b"x-a2a-extensions"),
             agent=link.facts.upstream,
             client=link.facts.client,
         )
@@ -277,8 +277,6 @@ class Pipe(State):
             self._finish_call(rpc_id, call, place.at, how)
 
     def _finish_call(self, rpc_id: str, call: StdioCall, at: int, how: str) -> None:
-        if how == "complete":
-            call.exchange.response_ended = at
         call.close(at, how)
         call.mark_changed()
         del self.calls[rpc_id]
@@ -334,7 +332,3 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _header_text(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    return header_value(headers, name).decode("latin-1").strip()

@@ -1,7 +1,7 @@
 """Effect of an agent's frame on the conversation: its segment, and whether the segment ends with
 it."""
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TERMINAL_STATES, TaskState
 from a2a_proxy.model.values import AGENT, IDLE, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.schema import JSON
@@ -29,7 +29,6 @@ END_REASONS = {
     int(TaskState.AUTH_REQUIRED): "auth",
 }
 """Task state that ends an agent's segment -> the reason of its end."""
-_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 _CANCELED, _SUBMITTED = int(TaskState.CANCELED), int(TaskState.SUBMITTED)
 _MAX_SHOWN = 8192
 """Limit of remembered event counts, by which repeats on another stream of the task are
@@ -59,7 +58,7 @@ class AgentOutput:
         if (
             state
             and state == conversation.state
-            and state in _TERMINAL_STATES
+            and state in TERMINAL_STATES
             and (segment is None or (segment.ended and is_of_agent(segment)))
         ):
             return False

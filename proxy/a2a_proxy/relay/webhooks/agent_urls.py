@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
+from a2a_proxy.relay.hosts import is_ip_address
 from a2a_proxy.relay.listener_state import ShowNote
 from a2a_proxy.relay.route import LOOPBACK, RouteError, Upstream, format_address, is_loopback
 from a2a_proxy.relay.webhooks.registration import (
@@ -187,7 +188,7 @@ class AgentUrls:
 
 def delivery_sources(peer: str, aliases: set[str]) -> tuple[str, ...]:
     """Return the addresses from which an agent may deliver: those by which the proxy knows it."""
-    known = {_plain_address(peer), *filter(_is_address, aliases)}
+    known = {_plain_address(peer), *filter(is_ip_address, aliases)}
     if any(map(is_loopback, known)):
         known.update(LOOPBACK)
     return tuple(sorted(known))
@@ -204,14 +205,6 @@ def _plain_address(host: str) -> str:
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _host_of(base: str) -> str:
     receiver = parse_receiver(base)
     return "" if receiver is None else receiver.origin.host
@@ -219,6 +212,6 @@ def _host_of(base: str) -> str:
 
 def _is_public(host: str) -> bool:
     """Return whether a host is on the Internet, as far as its name or address tells."""
-    if not _is_address(host):
+    if not is_ip_address(host):
         return "." in host and not host.endswith((".local", ".internal", ".localhost"))
     return ipaddress.ip_address(host).is_global

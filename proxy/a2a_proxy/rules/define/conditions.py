@@ -107,8 +107,6 @@ class FrameFlag(IntFlag):
     BACKWARDS = 1 << 30
     """The status has an earlier timestamp than the previous one on this stream, by more than a
     second."""
-    IDLE = 1 << 31
-    """A status update that adds nothing to the previous status on this stream."""
     REUSED_MESSAGE_ID = 1 << 32
     """The message's id was used for other content before."""
     GROWN = 1 << 35
@@ -125,8 +123,6 @@ class FrameFlag(IntFlag):
     """
     FURTHER_ARTIFACT = 1 << 39
     """The first update of an artifact, of a task that has others."""
-    DRIFT = 1 << 34
-    """An artifact update that describes its artifact differently than before."""
     TOGETHER = 1 << 38
     """A status update at least 2 s after the call and at most 0.3 s after the first such update."""
     CARD_KNOWN = 1 << 40

@@ -82,6 +82,8 @@ class LeftCall(NamedTuple):
     """ns."""
     silence: int
     """ns."""
+    ended: int
+    """Time of the end, ns."""
 
 
 class SessionCalls:
@@ -111,10 +113,12 @@ class SessionCalls:
                 del self._calls[next(iter(self._calls))]
         return found
 
-    def calls_of_task(self, agent: str, task_id: str) -> list[Exchange]:
-        """Return the calls that name a task, in order."""
-        calls = [self.call(each).exchange for each in self.index.calls_of_task(agent, task_id)]
-        return [each for each in calls if (each.agent, each.task_id) == (agent, task_id)]
+    def calls_of_task(self, exchange: Exchange) -> list[Exchange]:
+        """Return the calls that name the task of a call, in order: the nearest before and after
+        it."""
+        calls = [self.call(each).exchange for each in self.index.calls_of_task(exchange)]
+        task = (exchange.agent, exchange.task_id)
+        return [each for each in calls if (each.agent, each.task_id) == task]
 
     @cached_property
     def cards(self) -> dict[str, FetchedCard]:
@@ -156,14 +160,14 @@ class SessionCalls:
         return [_make_left(call) for call in calls if call.is_active and not call.was_cancelled]
 
     @cached_property
-    def calls_given_up(self) -> list[LeftCall]:
-        """The calls that a client left before the first answer and did not cancel."""
-        calls = map(self.call, self.index.calls_given_up)
+    def calls_unanswered(self) -> list[LeftCall]:
+        """The calls that a peer ended before the first answer and that were not cancelled."""
+        calls = map(self.call, self.index.calls_unanswered)
         return [_make_left(call) for call in calls if not call.was_cancelled]
 
 
 def _make_left(call: CallFacts) -> LeftCall:
-    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence)
+    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence, call.ended)
 
 
 class CallFacts:
@@ -311,7 +315,7 @@ class CallFacts:
         exchange = self.exchange
         if not exchange.task_id:
             return []
-        calls = self.session.calls_of_task(exchange.agent, exchange.task_id)
+        calls = self.session.calls_of_task(exchange)
         return [each for each in calls if each.id != exchange.id]
 
     @cached_property

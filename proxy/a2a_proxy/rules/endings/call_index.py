@@ -15,6 +15,8 @@ AGENT_LEFT = frozenset({"agent reset", "agent gone", "agent exited"})
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 _INTERRUPTED = frozenset(state.label for state in TaskState if state.interrupted)
 _NUMBER_BITS = 40
+_MAX_SENDS = 20
+_MAX_NEAR = 100
 _MAX_LEFT = 1000
 """Calls that are compared with each other."""
 
@@ -31,8 +33,8 @@ class CallIndex:
         """The last successful fetch of a card, by agent."""
         self.streams_left: list[int] = []
         """The first streams that a peer broke off."""
-        self.calls_given_up: list[int] = []
-        """The first calls that a client left before an answer."""
+        self.calls_unanswered: list[int] = []
+        """The first calls that a peer broke off before an answer."""
         self._by_task: list[int] = []
         self._successes: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
         self._waiting: dict[str, list[int]] = {}
@@ -44,14 +46,11 @@ class CallIndex:
         number, agent, how = exchange.id, exchange.agent, exchange.how
         if exchange.task_id:
             self._by_task.append(_task_hash(agent, exchange.task_id) << _NUMBER_BITS | number)
-        if how in CLIENT_LEFT and not exchange.events and len(self.calls_given_up) < _MAX_LEFT:
-            self.calls_given_up.append(number)
-        if (
-            exchange.streaming
-            and how in CLIENT_LEFT | AGENT_LEFT
-            and len(self.streams_left) < _MAX_LEFT
-        ):
-            self.streams_left.append(number)
+        if how in CLIENT_LEFT | AGENT_LEFT:
+            if not exchange.events and len(self.calls_unanswered) < _MAX_LEFT:
+                self.calls_unanswered.append(number)
+            if exchange.streaming and len(self.streams_left) < _MAX_LEFT:
+                self.streams_left.append(number)
         if exchange.context_id in self._waiting and exchange.operation in SENDS:
             self._waiting[exchange.context_id].append(number)
         elif exchange.states and is_waiting(exchange.states[-1]):
@@ -71,12 +70,15 @@ class CallIndex:
             starts.append(exchange.started)
             numbers.append(number)
 
-    def calls_of_task(self, agent: str, task_id: str) -> list[int]:
-        """Return the calls that name a task, in order."""
-        first = _task_hash(agent, task_id) << _NUMBER_BITS
+    def calls_of_task(self, exchange: Exchange) -> list[int]:
+        """Return the calls that name the task of a call, in order: the nearest before and after
+        it."""
+        first = _task_hash(exchange.agent, exchange.task_id) << _NUMBER_BITS
         begin = bisect_left(self._by_task, first)
         end = bisect_left(self._by_task, first + (1 << _NUMBER_BITS), begin)
-        return [each - first for each in self._by_task[begin:end]]
+        here = bisect_left(self._by_task, first + exchange.id, begin, end)
+        near = self._by_task[max(begin, here - _MAX_NEAR) : min(end, here + _MAX_NEAR)]
+        return [each - first for each in near]
 
     def successes_after(self, exchange: Exchange, at: int) -> Iterator[int]:
         """Yield the calls of the same operation and agent that began at a time, in ns, or later,
@@ -84,9 +86,12 @@ class CallIndex:
         starts, numbers = self._successes.get((exchange.agent, exchange.operation), ((), ()))
         return iter(numbers[bisect_left(starts, at) :])
 
-    def sends_in_context(self, context_id: str) -> list[int]:
-        """Return the calls that send a message in a context in which a task has waited before."""
-        return self._waiting.get(context_id, [])
+    def sends_after(self, waiting: Exchange) -> list[int]:
+        """Return the first calls that send a message in the context of a task that waits, after the
+        call that showed it."""
+        sends = self._waiting.get(waiting.context_id, [])
+        begin = bisect_left(sends, waiting.id + 1)
+        return sends[begin : begin + _MAX_SENDS]
 
 
 def is_waiting(state: str) -> bool:

@@ -16,6 +16,8 @@ _RETRIED = frozenset(
     | {"client-timeout", "no-credentials", "credentials-refused", "version-refused"}
 )
 """Causes that are no failure if the same call succeeded later."""
+_REDIRECTED = 300
+"""The statuses from here on are no results, also where the answer has no body."""
 
 
 def find_endings(session: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
@@ -32,6 +34,8 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
     """Whether the columns of the exchange leave that possible: most calls end here."""
     if exchange.error or exchange.ours or exchange.how not in ("complete", ""):
         return True
+    if exchange.status >= _REDIRECTED:
+        return True
     if not exchange.events:
         return exchange.binding is not Binding.WEBHOOK
     state = exchange.states[-1] if exchange.states else ""
@@ -43,7 +47,7 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
         return False
     if exchange.streaming or is_waiting(state):
         return True
-    calls = session.calls_of_task(exchange.agent, exchange.task_id)
+    calls = session.calls_of_task(exchange)
     return not calls or calls[-1].id == exchange.id
 
 

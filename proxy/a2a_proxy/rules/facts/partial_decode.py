@@ -52,8 +52,6 @@ class StatusSummary(msgspec.Struct, frozen=True, gc=False):
     """Content of the message in a form that is equal for equal parts on one binding; None if there
     is no message. Text added to the end of the last part is added at the end.
     """
-    is_bare: bool = False
-    """Whether the status has neither a message nor anything else besides state and timestamp."""
     named_ids: tuple[str, ...] = ()
     """Task and context ids named by its message, and by the messages of a task's history; includes
     empty ones."""
@@ -164,7 +162,6 @@ class _PartialStatus(_PartialShape):
     timestamp: str | None = None
     message: _PartialMessage | None = None
     update: _PartialMessage | None = None
-    progress: msgspec.Raw | UnsetType = UNSET
 
 
 class _WithStatus(_PartialShape):
@@ -175,7 +172,6 @@ class _WithStatus(_PartialShape):
     task: _WithStatus | None = None
     status: _PartialStatus | None = None
     history: list[_PartialContextMessage] | None = None
-    metadata: msgspec.Raw | UnsetType = UNSET
 
 
 _decode_json_status = msgspec.json.Decoder(_WithStatus).decode
@@ -195,11 +191,9 @@ def _summarise_json_status(holder: _WithStatus) -> StatusSummary:
             each for told in holder.history for each in (told.task_id or "", told.context_id or "")
         )
     if said is None:
-        return StatusSummary(
-            stamp, None, holder.metadata is UNSET and status.progress is UNSET, named
-        )
+        return StatusSummary(stamp, named_ids=named)
     data = b"".join([_part_bytes(part) for part in said.parts or said.content or ()])
-    return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or "", *named))
+    return StatusSummary(stamp, data, (said.task_id or "", said.context_id or "", *named))
 
 
 def _part_bytes(part: _PartialHistoryMessage) -> bytes:
@@ -257,13 +251,13 @@ def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
     if layout.history:
         named = tuple(each for told in held.history for each in (told.task_id, told.context_id))
     if not status.HasField("update" if layout.is_old else "message"):
-        return StatusSummary(stamp, None, not held.HasField("metadata"), named)
+        return StatusSummary(stamp, named_ids=named)
     said = status.update if layout.is_old else status.message
     parts = said.content if layout.is_old else said.parts
     told = b"".join(
         [part.text.encode() or part.SerializeToString(deterministic=True) for part in parts]
     )
-    return StatusSummary(stamp, told, False, (said.task_id, said.context_id, *named))
+    return StatusSummary(stamp, told, (said.task_id, said.context_id, *named))
 
 
 def timestamp_text(timestamp: Any) -> str:

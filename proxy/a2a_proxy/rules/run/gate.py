@@ -100,8 +100,7 @@ class ChunkGate:
             _, last, place = known
             text = place.read_text(payload)
             if text and not frame.truncated:
-                members = last.artifact_id, last.name, last.description, last.media_type
-                return ArtifactChunk(*members, (text,), text, place)
+                return ArtifactChunk(last.artifact_id, last.name, (text,), text, place)
         found = check_payload(frame, exchange, checks)
         if type(found) is not ArtifactChunk or frame.schema != "json" or len(found.pieces) != 1:
             return found

@@ -12,6 +12,7 @@ from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, FrameK
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import (
+    LIVE_OPERATIONS,
     OPERATION_BY_NAME,
     SENDING_OPERATIONS,
     ResponseKind,
@@ -43,7 +44,6 @@ _ANSWERS_0_3 = {
     ResponseKind.PUSH_CONFIG: "TaskPushConfig",
     ResponseKind.PUSH_CONFIGS: "TaskPushConfig",
 }
-_LIVE_OPERATIONS = frozenset(("SendLiveMessage", "ReconnectToTask"))
 _PATH_MEMBERS = frozenset(("id", "taskId"))
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,19}")
 _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "protocolVersion"))
@@ -103,7 +103,7 @@ def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
     if not value:  # nothing known: an event kind of a later version (Q-32), or no fields
         return []
     request = context.frame.direction is Direction.TO_AGENT
-    live = context.operation in _LIVE_OPERATIONS
+    live = context.operation in LIVE_OPERATIONS
     walk = SchemaWalk(make_grammar(line, True), "user" if request else "agent", live=live)
     walk.walk_object(full.rpartition(".")[2], value, "")
     return walk.faults
@@ -154,7 +154,7 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
         _live_shape_name(operation.name, name, body),
         body,
         "user",
-        live=operation.name in _LIVE_OPERATIONS,
+        live=operation.name in LIVE_OPERATIONS,
     )
 
 
@@ -162,7 +162,7 @@ def _live_shape_name(operation: str, name: str, body: dict[str, Any]) -> str:
     """Return the shape of a live request; one live proposal lets the client send artifacts
     (manual/protocol.md "Live proposals").
     """
-    return "StreamRequest" if operation in _LIVE_OPERATIONS and "artifactUpdate" in body else name
+    return "StreamRequest" if operation in LIVE_OPERATIONS and "artifactUpdate" in body else name
 
 
 def _rest_request_faults(context: RuleContext, family: Family | None) -> list[SchemaFault]:
@@ -201,7 +201,7 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
     made |= body or {}
     name = _live_shape_name(operation.name, name, made)
     return _walk_shape(
-        json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in _LIVE_OPERATIONS
+        json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in LIVE_OPERATIONS
     )
 
 

@@ -34,11 +34,6 @@ class KnownArtifact(msgspec.Struct, gc=False):
     """Number of appending updates since the last replacement."""
     is_complete: bool = False
     """Whether `lastChunk` was set and the artifact was not replaced since."""
-    name: str = ""
-    description: int = 0
-    """CRC-32 of the description; 0 if there is none."""
-    media_type: str = ""
-    """Media type of the first part."""
     stream: int = 0
     """The exchange that is followed. It changes only to an exchange whose request came after this
     one's last update."""
@@ -208,8 +203,6 @@ class RequestSnapshot(msgspec.Struct):
     """The latest timestamp of its statuses."""
     known_generation: int = 0
     known_context: str = ""
-    was_awaited: bool = False
-    """Whether the task waited for this message."""
 
 
 @dataclass(slots=True)
@@ -264,8 +257,6 @@ class ExchangeRecord:
     """Time of the first status update after the initial silence (`COLLECTING_SILENCE`), ns."""
     stamp: str = ""
     """The latest status timestamp shown by this exchange."""
-    is_bare_status: bool = False
-    """Whether the last status update had nothing besides state and timestamp."""
     terminal: int = 0
     """Time at which it showed a terminal state, ns."""
     final_at: int = 0

@@ -71,10 +71,8 @@ def find_repeated(
         return False
     if isinstance(update, ArtifactChunk):
         artifact = task.artifacts.get(frame.artifact_id)
-        place = update.place
         continues = (
-            place is not None
-            and place.is_steady
+            update.place is not None
             and artifact is not None
             and artifact.stream == record.id
             and not artifact.is_complete
@@ -125,7 +123,7 @@ def apply_repeated(
 def _apply_status(
     record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
 ) -> int:
-    at, bare, stamp = frame.at, summary.is_bare, summary.stamp
+    at, stamp = frame.at, summary.stamp
     flags = _REPEATED_STATUS_FLAGS
     if at - record.started >= COLLECTING_SILENCE:
         flags |= burst_flag(record, at)
@@ -133,9 +131,6 @@ def _apply_status(
         flags |= state_sequence.apply_agent_message(record, frame, task, summary.message_content)
     if summary.named_ids:
         flags |= state_sequence.stray_id_flag(summary.named_ids, frame.task_id, task.context_id)
-    if bare and record.is_bare_status and stamp == record.stamp:
-        flags |= _IDLE_FLAG
-    record.is_bare_status = bare
     record.state_at = at
     return flags | state_sequence.apply_timestamp(record, task, stamp) if stamp else flags
 
@@ -169,8 +164,4 @@ _REPEATED_CHUNK_FLAGS = int(
     FrameFlag.ARTIFACT | FrameFlag.LATER | FrameFlag.APPEND | FrameFlag.KNOWN_ARTIFACT
 )
 _TYPED_FLAG, _SAME_LENGTH_FLAG = int(FrameFlag.TYPED), int(FrameFlag.SAME_LENGTH)
-_TOGETHER_FLAG, _IDLE_FLAG, _REPEAT_FLAG = (
-    int(FrameFlag.TOGETHER),
-    int(FrameFlag.IDLE),
-    int(FrameFlag.REPEAT),
-)
+_TOGETHER_FLAG, _REPEAT_FLAG = int(FrameFlag.TOGETHER), int(FrameFlag.REPEAT)

@@ -155,7 +155,6 @@ class SessionState:
         request_snapshot.stamp = task.stamp
         request_snapshot.known_generation = task.generation
         request_snapshot.known_context = task.context_id
-        request_snapshot.was_awaited = task.awaits_client
 
     def on_response(
         self,
@@ -458,8 +457,7 @@ class SessionState:
             task_record.numbered = "yes" if task.generation else ""
             task_record.terminal = next((at for at, state in task.states if state in TERMINAL), 0)
             task_record.artifacts = {
-                each.artifact_id: KnownArtifact(each.chunks, name=each.name)
-                for each in task.artifacts
+                each.artifact_id: KnownArtifact(each.chunks) for each in task.artifacts
             }
             self.tasks[key] = task_record
             self.owners[task.task_id] = task.agent

@@ -9,7 +9,7 @@ came after their events.
 from collections.abc import Mapping
 from zlib import crc32
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import INTERRUPTED_STATES, TERMINAL_STATES
 from a2a_proxy.model.values import Binding, EventKind, Frame
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.operations import (
@@ -26,8 +26,7 @@ from a2a_proxy.rules.facts.partial_decode import (
 from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
 from a2a_proxy.rules.state.transitions import Change, change_of
 
-TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
-INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
+TERMINAL, INTERRUPTED = TERMINAL_STATES, INTERRUPTED_STATES
 
 MAX_STATES = 32
 """Maximum number of remembered state changes of one task."""
@@ -61,7 +60,7 @@ def apply_state(
         if event is _STATUS_EVENT or event is _TASK_EVENT
         else NO_STATUS
     )
-    stamp, bare = look.stamp, look.is_bare
+    stamp = look.stamp
     flags = (
         apply_agent_message(record, frame, task, look.message_content)
         if look.message_content is not None and frame.message_id
@@ -82,17 +81,12 @@ def apply_state(
         flags |= _OVERDUE_FLAG
     if event is _STATUS_EVENT and before == state:
         flags |= _SAME_FLAG
-        if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
-            flags |= _IDLE_FLAG
     here, states = find_position(record, task), task.states
     if (
         not 0 <= here < len(states) or states[here][1] != state
     ):  # otherwise the stream's position is unchanged
         flags |= _advance_sequence(record, frame, task, before, look)
     record.state, record.state_at = state, frame.at
-    record.is_bare_status = (
-        bare and event is _STATUS_EVENT
-    )  # an update may have crossed the snapshot that contains it
     return flags | apply_timestamp(record, task, stamp) if stamp else flags
 
 
@@ -288,11 +282,7 @@ def flag_artifact(
         odd = found.chunks > 0 and found.stream == record.id
     if odd:
         flags |= _ODD_CHUNK_FLAG
-    if summary is None:
-        return flags
-    if is_description_changed(found, summary):
-        flags |= _DRIFT_FLAG
-    if frame.append and found.chunks > 1 and found.stream == record.id:
+    if summary is not None and frame.append and found.chunks > 1 and found.stream == record.id:
         length = found.length
         if frame.redacted or (
             length >= MIN_REPEATED
@@ -300,22 +290,6 @@ def flag_artifact(
         ):
             flags |= _SAME_LENGTH_FLAG
     return flags
-
-
-def is_description_changed(artifact: KnownArtifact, summary: ArtifactChunk) -> bool:
-    """Whether the artifact's description changed; omitted members are unchanged (manual/protocol.md
-    "Artifacts")."""
-    return bool(
-        (summary.name and artifact.name and summary.name != artifact.name)
-        or (
-            summary.description
-            and artifact.description
-            and summary.description != artifact.description
-        )
-        or (
-            summary.media_type and artifact.media_type and summary.media_type != artifact.media_type
-        )
-    )
 
 
 def apply_artifact(
@@ -335,7 +309,6 @@ def apply_artifact(
         if found.stream in tracks or found.at >= record.started:
             return
         found.stream, found.is_fully_recorded = record.id, False
-    _fill_description(found, summary)
     if not frame.append:
         found.appends, found.is_complete = 0, False
         found.length = found.digest = found.byte_count = found.other_parts = 0
@@ -343,8 +316,6 @@ def apply_artifact(
         found.is_fully_recorded = True
     found.is_fully_recorded = found.is_fully_recorded and not frame.redacted and not frame.truncated
     found.is_complete = found.is_complete or frame.last_chunk
-    if summary.place is not None:
-        summary.place.is_steady = not is_description_changed(found, summary)
     extend_artifact(found, frame, summary)
 
 
@@ -367,18 +338,8 @@ def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
     if b"rtifact" not in frame.payload and frame.schema == "json":
         return
     for look in chunks_of_frame(frame):
-        found = task.artifacts.get(look.artifact_id)
-        if found is None and len(task.artifacts) < MAX_ARTIFACTS:
-            found = task.writable_artifacts()[look.artifact_id] = KnownArtifact()
-        if found is not None:
-            _fill_description(found, look)
-
-
-def _fill_description(artifact: KnownArtifact, summary: ArtifactChunk) -> None:
-    """Keep the first non-empty value of each descriptive member."""
-    artifact.name = artifact.name or summary.name
-    artifact.description = artifact.description or summary.description
-    artifact.media_type = artifact.media_type or summary.media_type
+        if look.artifact_id not in task.artifacts and len(task.artifacts) < MAX_ARTIFACTS:
+            task.writable_artifacts()[look.artifact_id] = KnownArtifact()
 
 
 _TERMINAL_FLAG, _INTERRUPTED_FLAG = int(FrameFlag.TERMINAL), int(FrameFlag.INTERRUPTED)
@@ -386,15 +347,11 @@ _SAME_FLAG, _CHANGED_FLAG = int(FrameFlag.SAME), int(FrameFlag.CHANGED)
 _APPEND_FLAG, _KNOWN_ARTIFACT_FLAG = int(FrameFlag.APPEND), int(FrameFlag.KNOWN_ARTIFACT)
 _FURTHER_ARTIFACT_FLAG = int(FrameFlag.FURTHER_ARTIFACT)
 _LEFT_TERMINAL_FLAG, _STALE_FLAG = int(FrameFlag.LEFT_TERMINAL), int(FrameFlag.STALE)
-_BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = (
-    int(FrameFlag.BACKWARDS),
-    int(FrameFlag.IDLE),
-    int(FrameFlag.REUSED_MESSAGE_ID),
-)
+_BACKWARDS_FLAG, _REUSED_ID_FLAG = int(FrameFlag.BACKWARDS), int(FrameFlag.REUSED_MESSAGE_ID)
 _GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = (
     int(FrameFlag.GROWN),
     int(FrameFlag.OVERDUE),
     int(FrameFlag.STRAY),
 )
-_ODD_CHUNK_FLAG, _DRIFT_FLAG = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)
+_ODD_CHUNK_FLAG = int(FrameFlag.ODD_CHUNK)
 _SAME_LENGTH_FLAG = int(FrameFlag.SAME_LENGTH)

@@ -48,7 +48,7 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
         return None
     if not _asked_here(call):
         return None
-    for number in call.session.index.sends_in_context(exchange.context_id):
+    for number in call.session.index.sends_after(exchange):
         each = call.session.call(number).exchange
         if each.started >= exchange.closed > 0 and each.task_id != exchange.task_id:
             request = next(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Dialect, FrameKind, Severity
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol.operations import LIVE_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     GRPC,
@@ -19,7 +20,6 @@ from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot,
 from a2a_proxy.rules.families.grpc.fields import fields_of_other_dialects, message_oddities
 
 _ALL_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CLOSED)
-_BIDIRECTIONAL = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _NO_FLAG = "expected compressed flag"
 _INCOMPLETE = "expected message "
 _MESSAGE_CODING = "expected message in "
@@ -146,7 +146,7 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith("not a "):
         sure = (
             context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
-            and context.operation not in _BIDIRECTIONAL
+            and context.operation not in LIVE_OPERATIONS
         )
         told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note}"
         yield RuleFinding(summary=told, is_sure=sure)
@@ -180,7 +180,7 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
             )
         return
     exchange = context.exchange
-    if not context.operation or context.operation in _BIDIRECTIONAL:
+    if not context.operation or context.operation in LIVE_OPERATIONS:
         return
     unread = (context.record.notes or {}).get("unread", ())
     asked, answers = exchange.requests, exchange.events

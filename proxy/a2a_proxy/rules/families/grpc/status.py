@@ -7,6 +7,7 @@ import msgspec
 
 from a2a_proxy.model.values import Actor, FrameKind, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
+from a2a_proxy.protocol.operations import LIVE_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -19,7 +20,6 @@ _DOMAIN = "a2a-protocol.org"
 _DETAILS_TRAILER = "trailer:grpc-status-details-bin"
 _OPERATIONS_WITHOUT_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
 """Operations that name no task: NOT_FOUND has another meaning there."""
-_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Live streams, for which the proposals require only a status."""
 _DEADLINE_TOLERANCE = 250_000_000
 """Distance (ns, as the relay saw it) from its deadline at which a client's cancel counts as caused
@@ -119,7 +119,7 @@ def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _is_a2a_status(context: RuleContext, status: int) -> bool:
-    if context.operation in _LIVE_OPERATIONS:
+    if context.operation in LIVE_OPERATIONS:
         return False
     if status == _NOT_FOUND_CODE:
         return context.operation not in _OPERATIONS_WITHOUT_TASK

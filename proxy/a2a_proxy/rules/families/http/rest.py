@@ -14,6 +14,7 @@ from a2a_proxy.rules.define.conditions import REST, Dialects, EvidenceScope, Fra
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rest, rest_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.families.http.streams import request_seq
 
 _OPERATIONS_WITHOUT_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")
 _HTTP_METHODS = ("GET", "POST", "DELETE")
@@ -290,16 +291,12 @@ def snake_case(context: RuleContext) -> Iterator[RuleFinding]:
     for name, _ in _query_pairs(context):
         if name in _SNAKE_CASE:
             told = f"the query parameter is `{name}`, it must be `{_SNAKE_CASE[name]}`"
-            yield RuleFinding(summary=told, value=name, seq=_request_seq(context))
+            yield RuleFinding(summary=told, value=name, seq=request_seq(context))
 
 
 def _query_pairs(context: RuleContext) -> tuple[tuple[str, str], ...]:
     path = context.rest_match if "?" in context.exchange.target else None
     return path.query if path is not None else ()
-
-
-def _request_seq(context: RuleContext) -> int:
-    return context.request.seq if context.request is not None else -1
 
 
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {
@@ -352,7 +349,7 @@ def badly_typed(context: RuleContext) -> Iterator[RuleFinding]:
         fits, words = _PARAMETER_TYPES.get(name, (None, ""))
         if fits is not None and value and not fits(value) and not is_label(value.encode()):
             told = f"`{name}` is `{value[:60]}`, it should be {words}"
-            yield RuleFinding(summary=told, value=value, seq=_request_seq(context))
+            yield RuleFinding(summary=told, value=value, seq=request_seq(context))
         elif value.startswith("{") or _NESTED_PARAMETERS.fullmatch(name):
             told = f"the query parameter `{name[:60]}` is an object, parameters must be flat"
-            yield RuleFinding(summary=told, value=value, seq=_request_seq(context))
+            yield RuleFinding(summary=told, value=value, seq=request_seq(context))

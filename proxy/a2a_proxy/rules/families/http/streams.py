@@ -197,7 +197,7 @@ def not_accepted(context: RuleContext) -> Iterator[RuleFinding]:
     told = f"`Accept` is `{', '.join(said)[:80]}`" if said else "`Accept` is missing"
     summary = f"{told}, {context.exchange.operation} is answered with `{_EVENT_STREAM_TYPE}`"
     yield RuleFinding(
-        summary=summary, value=", ".join(said), severity=severity, seq=_request_seq(context)
+        summary=summary, value=", ".join(said), severity=severity, seq=request_seq(context)
     )
 
 
@@ -207,7 +207,8 @@ def _accepts_event_stream(item: str) -> bool:
     return kind.strip() in (_EVENT_STREAM_TYPE, "text/*", "*/*") and not refused
 
 
-def _request_seq(context: RuleContext) -> int:
+def request_seq(context: RuleContext) -> int:
+    """Return the position of the request; -1 without one, for the exchange as a whole."""
     return context.request.seq if context.request is not None else -1
 
 

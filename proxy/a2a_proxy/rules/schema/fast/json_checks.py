@@ -173,21 +173,19 @@ class JsonChecks:
         said, stamp = status.message, status.timestamp or ""
         is_plain = update.metadata is UNSET
         if said is UNSET:
-            return StatusSummary(stamp, None, is_plain, is_plain=is_plain), 0
+            return StatusSummary(stamp, is_plain=is_plain), 0
         parts = self._message_parts(said)
         texts = self._texts_of(parts)
         named = (said.task_id or "", said.context_id or "")
         is_plain = (
             is_plain and said.metadata is UNSET and len(parts) == 1 and parts[0].metadata is UNSET
         )
-        return (StatusSummary(stamp, b"".join(texts), False, named, is_plain) if texts else True), 0
+        return (StatusSummary(stamp, b"".join(texts), named, is_plain) if texts else True), 0
 
     def _inspect_artifact_update(self, update: Any, _around: int) -> Inspection:
         artifact = update.artifact
-        texts, described = self._texts_of(artifact.parts), artifact.description
-        return (
-            make_chunk(artifact.artifact_id, artifact.name, described, "", texts) if texts else True
-        ), 0
+        texts = self._texts_of(artifact.parts)
+        return (make_chunk(artifact.artifact_id, artifact.name, texts) if texts else True), 0
 
     def _texts_of(self, parts: list[Any]) -> list[bytes]:
         """Return the texts of parts; empty if one part is not text."""
@@ -299,7 +297,7 @@ class _NewJsonChecks(JsonChecks):
         else:
             return _INVALID
         if said is UNSET:
-            return StatusSummary(stamp, None, True, is_plain=is_plain), quotes
+            return StatusSummary(stamp, is_plain=is_plain), quotes
         named: tuple[str, ...] = ()
         task_id, context_id = said.task_id, said.context_id
         if task_id is not UNSET or context_id is not UNSET:
@@ -316,7 +314,7 @@ class _NewJsonChecks(JsonChecks):
             is_plain and inner == _TEXT_PART_QUOTES
         )  # with more parts or members there are more quotes
         # messageId and role with values, message, parts
-        return StatusSummary(stamp, b"".join(texts), False, named, is_plain), quotes + 12 + inner
+        return StatusSummary(stamp, b"".join(texts), named, is_plain), quotes + 12 + inner
 
     def _inspect_artifact_update(self, update: Any, around: int) -> Inspection:
         artifact = update.artifact
@@ -330,17 +328,11 @@ class _NewJsonChecks(JsonChecks):
             quotes += 2
         if update.generation is not UNSET:
             quotes += 4
-        name, described, media_type = (
-            artifact.name,
-            artifact.description,
-            artifact.parts[0].media_type,
-        )
-        if name is not UNSET:
+        if artifact.name is not UNSET:
             quotes += 4
-        if described is not UNSET:
+        if artifact.description is not UNSET:
             quotes += 4
-        chunk = make_chunk(artifact.artifact_id, name, described, media_type, texts)
-        return chunk, quotes + inner
+        return make_chunk(artifact.artifact_id, artifact.name, texts), quotes + inner
 
     def _is_valid_status(self, status: Any, task_id: str, context_id: str) -> bool:
         said = status.message

@@ -88,8 +88,7 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
             return False
         stamp = timestamp_text(status.timestamp)
     if not frame.message_id:
-        is_bare = not update.HasField("metadata")
-        return StatusSummary(stamp, None, is_bare, is_plain=is_bare)
+        return StatusSummary(stamp, is_plain=not update.HasField("metadata"))
     said = status.update if old else status.message
     task_id, context_id = said.task_id, said.context_id
     if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
@@ -97,7 +96,7 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
     part = said.content if old else said.parts
     named = (task_id, context_id) if task_id or context_id else ()
     is_plain = not (update.HasField("metadata") or said.HasField("metadata"))
-    return StatusSummary(stamp, part.text, False, named, is_plain)
+    return StatusSummary(stamp, part.text, named, is_plain)
 
 
 def _is_valid_time(timestamp: Any) -> bool:
@@ -108,8 +107,7 @@ def _is_valid_time(timestamp: Any) -> bool:
 
 
 def _check_artifact(artifact: Any) -> GateResult:
-    texts = [artifact.parts.text]
-    return make_chunk(artifact.artifact_id, artifact.name, artifact.description, "", texts)
+    return make_chunk(artifact.artifact_id, artifact.name, [artifact.parts.text])
 
 
 def _has_matching_facts(task: Any, frame: Frame, *, old: bool) -> bool:

@@ -1,4 +1,4 @@
-"""`a2a-inspect hooks`: installed hooks listed, hooks called for recordings."""
+"""`a2a-inspect plugins`: installed hooks listed, hooks called for recordings."""
 
 from __future__ import annotations
 
@@ -27,24 +27,20 @@ def hooks(tmp_path: Path) -> dict[str, str]:
 
 
 def inspect(tmp_path: Path, hooks: dict[str, str], *words: object) -> Ran:
-    return run(tmp_path / "state", "a2a-inspect", "hooks", *words, **hooks)
+    return run(tmp_path / "state", "a2a-inspect", "plugins", *words, **hooks)
 
 
 def test_installed_hooks_are_listed(hooks: dict[str, str], tmp_path: Path) -> None:
-    """Name, class and package of each."""
+    """Name, class and package of each, before the extensions; none is installed with the proxy
+    itself."""
     done = inspect(tmp_path, hooks)
     assert (done.code, done.err) == (0, "")
-    assert [line.split() for line in done.lines] == [
-        ["HOOK", "CLASS", "PACKAGE"],
-        ["notes", "noting:Notes", "hooked-package", "1.2"],
+    assert [line.split() for line in done.lines[:2]] == [
+        ["KIND", "NAME", "CLASS", "OR", "URI", "FROM"],
+        ["hook", "notes", "noting:Notes", "hooked-package", "1.2"],
     ]
-
-
-def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
-    """None is installed with the proxy itself."""
-    assert inspect(tmp_path, {}).lines == [
-        "no hook is installed; how to write one: a2a-inspect help hooks"
-    ]
+    assert {line.split()[0] for line in done.lines[2:]} == {"extension"}
+    assert {line.split()[0] for line in inspect(tmp_path, {}).lines[1:]} == {"extension"}
 
 
 def test_hooks_run_over_recordings_and_cassettes_and_print(
@@ -121,7 +117,14 @@ def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:
     """Later frames are handed over too; Ctrl-C ends it cleanly."""
     made = writer(tmp_path / "r.db")
     made.open()
-    line = [program("a2a-inspect"), "hooks", str(tmp_path / "r.db"), "--follow", "--hook", "notes"]
+    line = [
+        program("a2a-inspect"),
+        "plugins",
+        str(tmp_path / "r.db"),
+        "--follow",
+        "--hook",
+        "notes",
+    ]
     env = environment(tmp_path / "state", **hooks)
     with subprocess.Popen(line, stderr=subprocess.PIPE, env=env, text=True) as process:
         until(lambda: methods(hooks) == ["start"])
@@ -139,7 +142,7 @@ def test_output_while_following_is_not_buffered(hooks: dict[str, str], tmp_path:
     made.write([request(1)], changes=changes(exchange(1)))
     line = [
         program("a2a-inspect"),
-        "hooks",
+        "plugins",
         str(tmp_path / "r.db"),
         "--follow",
         "--hook",
