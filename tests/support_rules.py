@@ -18,6 +18,10 @@ from a2a_proxy.model.values import (
 )
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
+from a2a_proxy.recording.read.endings import report_failures
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.endings.call_facts import SessionCalls
@@ -81,6 +85,12 @@ def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
     source = _ObservedCalls(frames, observer.pop_changes(), chunks[-1].at)
     found = find_endings(SessionCalls(source), source.read_exchanges())
     return {each.exchange: each for each in found}
+
+
+def find_again(recording: Recording, session: SessionRow) -> list[Finding]:
+    """Return the findings that a recorder reports, by the current rules."""
+    ended = report_failures(recording, session, session.ended)
+    return [*recheck_session(recording, session), *ended]
 
 
 def told(script: Script) -> list[str]:

@@ -20,11 +20,11 @@ import support_framework_calls as tables
 from a2a_proxy.model.values import Binding, FrameKind, Severity
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck_session
 from support_faults import explained
 from support_frameworks import Answer, Call, Player, anonymous, in_order, run_client
 from support_peers import agent, require_peers
 from support_proxy import proxy
+from support_rules import find_again
 
 CARD, SEND, STREAM, GET, CANCEL = (
     "GetAgentCard",
@@ -256,5 +256,5 @@ def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
     ]
     (session,) = talk.recording.read_sessions()
     assert [
-        each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")
+        each for each in find_again(talk.recording, session) if each.rule.startswith("A2A-")
     ] == live

@@ -20,7 +20,6 @@ import pytest
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Exchange, Finding, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck_session
 from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient
 from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT
@@ -29,6 +28,7 @@ from peers.live.proposals import PROPOSALS
 from peers.live.stories import LONG, MANY, STORIES, UNDECLARED
 from peers.live.story import Story, parts
 from support_proxy import Proxy, inspect
+from support_rules import find_again
 
 DECLARED = [*STORIES, *PROPOSALS, *FAULTS]
 BARE = [UNDECLARED, UNDECLARED_FAULT]
@@ -169,7 +169,7 @@ def test_connections_and_cards_have_no_findings(account: Account) -> None:
     with Recording(account.path) as recording:
         everything = [row.finding for row in recording.read_findings()]
         (session,) = recording.read_sessions()
-        again = list(recheck_session(recording, session))
+        again = find_again(recording, session)
     assert sum(map(of_the_agent, everything)) == sum(
         each.times for story in EVERY for each in story.finds
     )
@@ -433,7 +433,7 @@ def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
         (row,) = recording.read_exchanges()
         frames = [each.frame for each in recording.read_frames(row.key)]
         found = [each.finding for each in recording.read_findings()]
-        assert list(map(repr, recheck_session(recording, session))) == list(map(repr, found))
+        assert list(map(repr, find_again(recording, session))) == list(map(repr, found))
     assert session.facts.command[-2:] == ("--live", "1975")
     assert row.exchange.live_payload == "1975"
     assert frames[0].kind is FrameKind.UNDECODABLE

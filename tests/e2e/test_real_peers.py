@@ -20,11 +20,11 @@ import pytest
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Exchange, Frame, FrameKind, Severity, Task
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck_session
 from support_account import Line, Told, lines, match, told
 from support_faults import explained
 from support_peers import Agent, Transcript, agent, normalise, require_peers, run_client
 from support_proxy import proxy
+from support_rules import find_again
 
 ALL = ("jsonrpc", "rest", "grpc")
 CLOCKS_NS = 5_000_000
@@ -334,7 +334,7 @@ def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
     ]
     (session,) = talk.recording.read_sessions()
     assert [
-        each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")
+        each for each in find_again(talk.recording, session) if each.rule.startswith("A2A-")
     ] == live
 
 

@@ -112,8 +112,8 @@ def _both(folder: Path, story: Story, manner: str, *options: object) -> tuple[Ou
 
 FAULTS = {
     "graceful": {"A2A-STDIO-005"},
-    "closes-stdout": {"A2A-STDIO-012"},
-    "dies": {"A2A-STDIO-012"},
+    "closes-stdout": {"A2A-END-005", "A2A-STDIO-012"},
+    "dies": {"A2A-END-005", "A2A-STDIO-012"},
     "garbage": {"A2A-STDIO-005"},
 }
 """Rules that these behaviours of agents break; no other rule may report a finding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -251,15 +252,14 @@ async def test_a_certificate_with_a_common_name_only(
             await fetch_card(f"https://localhost:{port}")
     async with http_agent(serve(), ca.issue_cert(common_name="localhost")) as port:
         url = f"https://localhost:{port}"
-        with pytest.raises(UserError, match="certificate is not accepted: hostname mismatch"):
+        no_name = "hostname mismatch|empty subject alternative name"  # by the version of OpenSSL
+        with pytest.raises(UserError, match=f"certificate is not accepted: ({no_name})"):
             await fetch_card(url)
         (found,) = await probe_interfaces(
             card(supportedInterfaces=[{"url": url, "protocolBinding": "JSONRPC"}])
         )
-        assert (found.verdict, found.words.partition(", ")[0]) == (
-            Verdict.FAILS,
-            "its certificate is not accepted: hostname mismatch",
-        )
+        assert found.verdict is Verdict.FAILS
+        assert re.search(f"its certificate is not accepted: ({no_name})", found.words)
 
 
 async def test_tls_to_a_plain_port() -> None:

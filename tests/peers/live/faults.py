@@ -305,7 +305,7 @@ FAULTS = [
     Story("closing", _with("closing"), closing_agent, finds=[Found("A2A-LIVE-004", 0, "-")]),
     Story("two-tasks", two_tasks, two_tasks_agent, finds=[Found("A2A-LIVE-007", 0, "<3")]),
     Story("early", _with("early"), early_agent, finds=[Found("A2A-LIVE-020", 0, "-")]),
-    Story("breaking", _with("breaking"), breaking_agent, finds=[]),
+    Story("breaking", _with("breaking"), breaking_agent, finds=[Found("A2A-END-013", 0, "-")]),
     Story("mixing", _with("mixing"), mixing_agent, finds=[Found("A2A-STREAM-003", 0, "<2")]),
     Story(
         "late",

@@ -147,7 +147,7 @@ def credentials_refused(call: CallFacts) -> Ending | None:
     used = ", ".join(dict.fromkeys(map(str, found)))
     forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
     return Ending(
-        summary=f"the agent refuses {used}: {exchange.error}",
+        summary=f"the agent does not accept {used}; its answer is {exchange.error}",
         next_step="ask the owner of the agent for the permission"
         if forbidden
         else "obtain another credential: this one is wrong or expired",
@@ -349,7 +349,7 @@ def stream_error(call: CallFacts) -> Ending | None:
     ):
         return None
     return Ending(
-        summary=f"{exchange.error} ends the stream while the task is {call.state}",
+        summary=f"an error ends the stream while the task is {call.state}: {exchange.error}",
         next_step=f"call GetTask for {exchange.task_id[:36]}; the agent must send the terminal "
         "state before it ends the stream",
     )
