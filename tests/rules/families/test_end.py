@@ -340,6 +340,23 @@ def test_first_request_of_a_challenge_is_no_failure() -> None:
     assert causes(KEY_CARD + refused + rpc("SendMessage", send(), agent_reply(), headers=KEY)) == {}
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "words"),
+    [
+        ("TASK_NOT_CANCELABLE", -32002, "nothing: the task has ended"),
+        ("TASK_NOT_FOUND", -32001, "a task id that this agent has returned"),
+        ("METHOD_NOT_FOUND", -32601, "does not offer it"),
+        ("INVALID_PARAMS", -32602, "correct the request"),
+    ],
+)
+def test_next_step_of_an_error(reason: str, code: int, words: str) -> None:
+    """What the client can do depends on the error."""
+    call = rpc("CancelTask", GET, error=rpc_error(code, reason, "no"))
+    (ending,) = endings(call).values()
+    assert (ending.cause, ending.severity) == ("agent-error", None)
+    assert words in ending.next_step
+
+
 @NETWORK
 def test_version_is_refused(binding: str) -> None:
     call = {
@@ -366,6 +383,7 @@ def test_version_is_refused(binding: str) -> None:
     [
         ('{"a":1}\n{"b":2}\n', "application/x-ndjson", "2 JSON objects (NDJSON)"),
         ('\x1e{"a":1}\n\x1e{"b":2}\n', "text/plain", "2 JSON text records"),
+        ('{"a":1}\x1e{"b":2}\x1e', "text/plain", "2 JSON text records"),
         ('{"error":{"code":-32004,"message":"over"}}', "text/event-stream", "-32004: over"),
         ('{"result":{}}', "text/event-stream", "one JSON object under"),
         ("<html></html>", "text/event-stream", "an HTML page"),
@@ -384,6 +402,29 @@ def test_answer_in_the_wrong_container(binding: str, body: str, media: str, word
         return
     assert ending.cause == "wrong-container"
     assert words in ending.summary
+
+
+@HTTP
+def test_json_in_its_own_container(binding: str) -> None:
+    """A byte order mark is the container's fault; JSON of something else is the agent's error."""
+
+    def call(body: str) -> Script:
+        if binding == "rest":
+            return rest("POST", "/message:send", send(), body)
+        return rpc("SendMessage", send(), answer=body)
+
+    (marked,) = endings(call('\ufeff{"task":{}}')).values()
+    assert (marked.cause, marked.actor) == ("wrong-container", Actor.AGENT)
+    assert "without a byte order mark" in marked.next_step
+    other = endings(call('{"ok":true}')).values()
+    assert "wrong-container" not in [each.cause for each in other]
+    if binding == "jsonrpc":
+        assert [(each.cause, each.actor) for each in other] == [("agent-error", Actor.AGENT)]
+
+
+def test_status_without_an_answer_is_the_error() -> None:
+    (ending,) = endings(grpc("GetTask", GET, status=5, text="no such task")).values()
+    assert ending.received == "the error"
 
 
 @NETWORK
