@@ -193,6 +193,8 @@ def test_connection_that_ends_at_once_may_want_tls(binding: str) -> None:
     served = rest("POST", "/message:send", send(), agent_reply()) + CLEAN_SEND
     (after,) = endings(served + ended).values()
     assert len(after.remaining) == 2
+    (begun,) = endings(grpc("SendMessage", send(), finish="cut")).values()
+    assert len(begun.remaining) == 2, "its answer had begun"
 
 
 @HTTP
