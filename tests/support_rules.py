@@ -91,11 +91,14 @@ def told(script: Script) -> list[str]:
     ]
 
 
-def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
+def record(path: Path, chunks: list[Chunk], session_number: int = 1) -> list[Finding]:
     """Write a recording of a session with the findings that were reported during it."""
     observer, out = _observe(chunks)
     session = facts(
-        1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",)
+        session_number,
+        started=chunks[0].at,
+        listens=("127.0.0.1:9000",),
+        upstreams=("localhost:8000",),
     )
     writer = Writer(path, session)
     found = [each for each in out if type(each) is Finding]

@@ -331,3 +331,46 @@ def test_one_part_has_one_line_of_trailers_at_most() -> None:
     scanner.begin_body(CHUNKED)
     assert scanner.read_part(b"0\r\n" + trailers, 0) == (MessagePart.BODY, 9)
     assert scanner.read_part(trailers, 6) == (MessagePart.BODY, 12)
+
+
+@pytest.mark.parametrize(
+    ("framing", "piece", "skips"),
+    [
+        (CHUNKED, b"5\r\nhello\r\n", True),
+        (CHUNKED, b"00A\r\n0123456789\r\n", True),
+        (CHUNKED, b"2\r\n\r\n\r\n", True),
+        (CHUNKED, b"5\r\nhello\r\n1\r\nx\r\n", False),
+        (CHUNKED, b"5\r\nhello", False),
+        (CHUNKED, b"5\r\nhello\n\n", False),
+        (CHUNKED, b"5 \r\nhello\r\n", False),
+        (CHUNKED, b"5;a=b\r\nhello\r\n", False),
+        (CHUNKED, b"+5\r\nhello\r\n", False),
+        (CHUNKED, b"0\r\n\r\n", False),
+        (CHUNKED, b"\r\nhello\r\n", False),
+        (CHUNKED, b"\r\n", False),
+        (8, b"seven..", True),
+        (8, b"eight...", False),
+        (UNTIL_CLOSE, b"any", True),
+    ],
+)
+def test_a_skipped_part_leaves_the_scanner_as_a_part_that_is_read(
+    framing: int, piece: bytes, skips: bool
+) -> None:
+    skipping, reading = Http1Scanner(), Http1Scanner()
+    for scanner in (skipping, reading):
+        assert not scanner.skip_part(HEAD)
+        assert scanner.read_part(HEAD, 0) == (MessagePart.HEAD_END, len(HEAD))
+        scanner.begin_body(framing)
+    assert skipping.skip_part(piece) is skips
+    if skips:
+        assert reading.read_part(piece, 0) == (MessagePart.BODY, len(piece))
+    for rest in (b"1", b"\r\nx\r\n", b"0\r\n\r\n"):
+        assert skipping.read_part(rest, 0) == reading.read_part(rest, 0)
+
+
+def test_a_chunk_is_not_skipped_inside_another() -> None:
+    for begun in (b"1", b"20\r\n", b"1\r\nx", b"1\r\nx\r", b"0\r\n"):
+        scanner = Http1Scanner()
+        scanner.begin_body(CHUNKED)
+        scanner.read_part(begun, 0)
+        assert not scanner.skip_part(b"5\r\nhello\r\n")

@@ -15,6 +15,7 @@ import pytest
 from hpack import Encoder
 
 from a2a_proxy.http import PREFACE
+from a2a_proxy.http.h2 import encode_frame
 from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay.problem import percent_encode, unreachable
 from a2a_proxy.relay.refusal import (
@@ -22,7 +23,6 @@ from a2a_proxy.relay.refusal import (
     Http2Refusal,
     SilentRefusal,
     TlsRefusal,
-    encode_frame,
     make_refusal,
 )
 from a2a_proxy.relay.refusal_responder import RefusalResponder

@@ -257,6 +257,19 @@ class ChunkScanner(State):
             phase = self.phase
         return pos
 
+    def is_chunk(self, data: bytes) -> bool:
+        """Return whether the data is exactly one chunk of the body, which then need not be
+        scanned."""
+        end = data.find(b"\r\n", 0, _MAX_SIZE_DIGITS + 2)
+        return (
+            end > 0
+            and self.phase is _SIZE
+            and not self._line
+            and not (digits := data[:end]).strip(_HEX_DIGITS)
+            and len(data) - end - 4 == int(digits, 16) > 0
+            and data.endswith(b"\r\n")
+        )
+
     def _begin_chunk(self, size: int) -> None:
         self._left = size
         self.phase = _DATA if size else TRAILERS
@@ -371,6 +384,17 @@ class Http1Scanner:
         end = min(len(data), start + self._left)
         self._left -= end - start
         return self._body_part(end, done=not self._left)
+
+    def skip_part(self, data: bytes) -> bool:
+        """Read bytes inside a body, of a chunked one a whole chunk. Return False, with nothing
+        read, for other bytes."""
+        framing = self._framing
+        if framing == CHUNKED:
+            return self._chunks.is_chunk(data)
+        if framing is None or (framing >= 0 and len(data) >= self._left):
+            return False
+        self._left -= len(data)
+        return True
 
     def _body_part(self, end: int, *, done: bool) -> tuple[MessagePart, int]:
         if done:

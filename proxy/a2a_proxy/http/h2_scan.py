@@ -95,6 +95,11 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         return self.scan_frames(data, start, self)
 
     @property
+    def is_inside_frame(self) -> bool:
+        """Whether the next byte is not the first of a frame that may be forwarded."""
+        return bool(self.flow or self.rest or self.dumb or self.block is not None)
+
+    @property
     def missing_bytes(self) -> int:
         """Bytes of the held frame that have not arrived yet."""
         return 0 if self._kept is None else self._kept.missing

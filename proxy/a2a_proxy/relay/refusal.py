@@ -6,14 +6,29 @@ accepts connections, and not before, because hpack takes its time.
 """
 
 import re
-import struct
-from collections.abc import Iterator
-
-from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
-from hpack.exceptions import HPACKError
+from typing import NoReturn
 
 from a2a_proxy.http import PREFACE
 from a2a_proxy.http.h1 import Http1Error, header_field, parse_request_head
+from a2a_proxy.http.h2 import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    SETTINGS,
+    Frame,
+    FrameHandler,
+    FrameScanner,
+    HeaderBlock,
+    Violation,
+    encode_frame,
+)
+from a2a_proxy.http.hpack import HpackDecoder, HpackError, encode_literals
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import TLS_BYTE
@@ -29,9 +44,6 @@ many takes 25 ms."""
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
 _METHOD_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
-_ACK = _END_STREAM = 0x1
-_END_HEADERS, _PADDED, _PRIORITY = 0x4, 0x8, 0x20
 _PROTOCOL_ERROR, _COMPRESSION_ERROR, _ENHANCE_YOUR_CALM = 0x1, 0x9, 0xB
 _UNAVAILABLE = b"14"
 
@@ -141,7 +153,7 @@ def _body_length(head: bytes) -> int:
     return 0 if is_expecting or framing > MAX_BODY_BYTES else max(framing, 0)
 
 
-class Http2Refusal:
+class Http2Refusal(FrameHandler):
     """Answers gRPC calls with UNAVAILABLE and others with the problem, then sends GOAWAY: the next
     call dials again.
 
@@ -149,106 +161,85 @@ class Http2Refusal:
     proxy at once (gRPC C-core and grpc-js send no HEADERS before), ACK of SETTINGS and PING.
     """
 
+    handled = frozenset({HEADERS, CONTINUATION, SETTINGS, PING})
+
     def __init__(self, problem: Problem) -> None:
         self.is_done = False
         self._status = b"%d" % problem.status
         self._problem = encode_problem(problem)
         self._message = percent_encode(problem.detail)
-        self._buffer = b""
-        self._start = self._frames = 0
-        """Start of the next frame in the buffer, and the number of frames received."""
-        self._started = False
-        self._decoder, self._encoder = Decoder(), Encoder()
-        self._block = b""
-        self._block_stream = 0
-        self._block_ends_stream = False
+        self._scanner, self._hpack = FrameScanner(preface=True), HpackDecoder()
+        self._frames = 0
+        """Number of frames received."""
+        self._out: list[bytes] = []
         self._answered = 0
+        """The highest stream that is answered."""
 
     def feed(self, data: bytes) -> bytes:
         """Return the frames that answer the client's frames."""
         if self.is_done:
             return b""
-        out = []
-        self._buffer = self._buffer[self._start :] + data
-        self._start = 0
-        if not self._started:
-            if len(self._buffer) < len(PREFACE):
-                return b""
-            self._started = True
-            self._start = len(PREFACE)
-            out.append(encode_frame(_SETTINGS, 0, 0, b""))
-        out += self._answer_requests()
-        if self._answered and not self.is_done:
-            out.append(self._encode_goaway(0))
-        return b"".join(out)
+        try:
+            self._scanner.scan(data, 0, self)
+            if self._answered:
+                self._send_goaway(0)
+        except Violation:
+            if not self.is_done:
+                self._send_goaway(_PROTOCOL_ERROR)
+        out = b"".join(self._out)
+        self._out.clear()
+        return out
 
     def finish(self) -> bytes:
         """Return no bytes: requests are answered when they begin."""
         return b""
 
-    def _answer_requests(self) -> Iterator[bytes]:
-        while not self.is_done and (part := self._next_frame()) is not None:
-            self._frames += 1
-            yield (
-                self._on_frame(*part)
-                if self._frames <= MOST_FRAMES
-                else self._encode_goaway(_ENHANCE_YOUR_CALM)
-            )
+    # Interface of `FrameHandler`
 
-    def _next_frame(self) -> tuple[int, int, int, bytes] | None:
-        begin = self._start + 9
-        if len(self._buffer) < begin:
-            return None
-        high, low, kind, flags, stream = struct.unpack_from(">BHBBI", self._buffer, self._start)
-        end = begin + (high << 16 | low)
-        if len(self._buffer) < end:
-            return None
-        payload, self._start = self._buffer[begin:end], end
-        return kind, flags, stream & 0x7FFFFFFF, payload
+    def on_preface(self) -> None:
+        """Send the SETTINGS of the proxy."""
+        self._send_frame(SETTINGS, 0, 0)
 
-    def _on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-        if kind == _SETTINGS and not flags & _ACK:
-            return encode_frame(_SETTINGS, _ACK, 0, b"")
-        if kind == _PING and not flags & _ACK:
-            return encode_frame(_PING, _ACK, 0, payload)
-        if kind == _HEADERS:
-            return self._on_headers(flags, stream, payload)
-        if kind == _CONTINUATION and stream == self._block_stream:
-            return self._on_block(flags, payload)
-        return b""
+    def on_data(self, *_: object) -> None:
+        """Count the frame."""
+        self._count_frame()
 
-    def _on_headers(self, flags: int, stream: int, payload: bytes) -> bytes:
-        start, pad = 0, 0
-        if flags & _PADDED:
-            start, pad = 1, payload[0] if payload else 0
-        if flags & _PRIORITY:
-            start += 5
-        if start + pad > len(payload):
-            return self._encode_goaway(_PROTOCOL_ERROR)
-        self._block, self._block_stream = b"", stream
-        self._block_ends_stream = bool(flags & _END_STREAM)
-        return self._on_block(flags, payload[start : len(payload) - pad])
+    def on_skip(self, _: int) -> None:
+        """Count the frame."""
+        self._count_frame()
 
-    def _on_block(self, flags: int, fragment: bytes) -> bytes:
-        self._block += fragment
-        if len(self._block) > MAX_HEAD_BYTES:
-            return self._encode_goaway(_ENHANCE_YOUR_CALM)
-        if not flags & _END_HEADERS:
-            return b""
+    def on_frame(self, frame: Frame) -> None:
+        """Acknowledge SETTINGS or PING."""
+        self._count_frame()
+        if not frame.flags & ACK:
+            self._send_frame(frame.kind, ACK, 0, frame.payload if frame.kind == PING else b"")
+
+    def on_block(self, block: HeaderBlock, pos: int, stop: int, *, ends: bool) -> None:  # noqa: ARG002
+        """Answer the request whose header block is complete."""
+        self._count_frame()
+        if max(block.size, len(block.fragment)) > MAX_HEAD_BYTES:
+            self._stop_reading(_ENHANCE_YOUR_CALM)
+        if not ends:
+            return
         try:
-            headers = {
-                bytes(item[0]): bytes(item[1])
-                for item in self._decoder.decode(self._block, raw=True)
-            }
-        except HPACKError:
-            return self._encode_goaway(_COMPRESSION_ERROR)
-        if b":method" not in headers:
-            return b""  # trailers of a request that is already answered
-        self._answered = max(self._answered, self._block_stream)
-        return self._encode_response(headers)
+            headers = dict(self._hpack.decode_block(block.fragment))
+        except HpackError:
+            self._stop_reading(_COMPRESSION_ERROR)
+        if b":method" in headers:  # or these are trailers of a request that is already answered
+            self._answered = max(self._answered, block.stream)
+            self._send_response(block, headers)
 
-    def _encode_response(self, headers: dict[bytes, bytes]) -> bytes:
-        stream = self._block_stream
+    def _count_frame(self) -> None:
+        self._frames += 1
+        if self._frames > MOST_FRAMES:
+            self._stop_reading(_ENHANCE_YOUR_CALM)
+
+    def _stop_reading(self, code: int) -> NoReturn:
+        self._send_goaway(code)
+        raise Violation(0, "", "")
+
+    def _send_response(self, block: HeaderBlock, headers: dict[bytes, bytes]) -> None:
+        body = b""
         if headers.get(b"content-type", b"").startswith(b"application/grpc"):
             fields = [
                 (b":status", b"200"),
@@ -256,39 +247,26 @@ class Http2Refusal:
                 (b"grpc-status", _UNAVAILABLE),
                 (b"grpc-message", self._message),
             ]
-            out = self._encode_headers(stream, fields, end=True)
         else:
-            out = self._encode_problem(stream, end=headers[b":method"] == b"HEAD")
-        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with
-        # NO_ERROR.
-        return (
-            out if self._block_ends_stream else out + encode_frame(_RST_STREAM, 0, stream, bytes(4))
-        )
+            fields = [
+                (b":status", self._status),
+                (b"server", b"a2a-proxy"),
+                (b"content-type", b"application/problem+json"),
+                (b"content-length", b"%d" % len(self._problem)),
+            ]
+            body = b"" if headers[b":method"] == b"HEAD" else self._problem
+        flags = END_HEADERS if body else END_HEADERS | END_STREAM
+        self._send_frame(HEADERS, flags, block.stream, encode_literals(fields))
+        if body:
+            self._send_frame(DATA, END_STREAM, block.stream, body)
+        if not block.flags & END_STREAM:
+            # RFC 9113 8.1: a server that does not need the rest of the request resets the stream
+            # with NO_ERROR.
+            self._send_frame(RST_STREAM, 0, block.stream, bytes(4))
 
-    def _encode_problem(self, stream: int, *, end: bool) -> bytes:
-        fields = [
-            (b":status", self._status),
-            (b"server", b"a2a-proxy"),
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", b"%d" % len(self._problem)),
-        ]
-        out = self._encode_headers(stream, fields, end=end)
-        return out if end else out + encode_frame(_DATA, _END_STREAM, stream, self._problem)
-
-    def _encode_headers(
-        self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool
-    ) -> bytes:
-        # Literals that are never indexed need no table, so they fit any table size of the client's
-        # SETTINGS.
-        block = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
-        return encode_frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
-
-    def _encode_goaway(self, code: int) -> bytes:
+    def _send_goaway(self, code: int) -> None:
         self.is_done = True
-        return encode_frame(_GOAWAY, 0, 0, struct.pack(">II", self._answered, code))
+        self._send_frame(GOAWAY, 0, 0, self._answered.to_bytes(4) + code.to_bytes(4))
 
-
-def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """Return one HTTP/2 frame (RFC 9113 4.1)."""
-    size = len(payload)
-    return struct.pack(">BHBBI", size >> 16, size & 0xFFFF, kind, flags, stream) + payload
+    def _send_frame(self, kind: int, flags: int, stream: int, payload: bytes = b"") -> None:
+        self._out.append(encode_frame(kind, flags, stream, payload))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
+
+from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     EventPause,
@@ -24,6 +27,8 @@ _HUNG = run_together(
     after=6000 * MS,
 )
 _UNANSWERED = rpc("SendMessage", send(id="m5"), finish="cut")
+_LEFT = rpc_stream("SendStreamingMessage", send(id="m7"), *_BEGIN, finish="leave")
+_FACTS = msgspec.json.encode(ConnectionFacts("127.0.0.1:5000", "127.0.0.1:9000", "http://a:8000"))
 _REFUSED = rpc("SendMessage", send(), error=rpc_error(-32602, text="no parts"))
 
 
@@ -65,6 +70,66 @@ def test_equal_endings_are_one(tmp_path: Path) -> None:
     lines = _why(tmp_path, script)
     assert lines[0].startswith("  error   #1, #2, #3, #4, #5, #6, #7, #8 and 4 more SendMessage")
     assert lines[3] == "12 of 12 calls did not end well"
+
+
+def test_several_sessions(tmp_path: Path) -> None:
+    """The places can be typed."""
+    record(tmp_path / "a.db", (_UNANSWERED + _LEFT).make_chunks())
+    record(tmp_path / "b.db", (_UNANSWERED + CLEAN_SEND).make_chunks(), 2)
+    files = [tmp_path / name for name in ("both.db", "a.db", "b.db")]
+    assert not run_here(tmp_path, "merge", *files).code
+    lines = run_here(tmp_path, "why", tmp_path / "both.db").lines
+    assert lines[0].startswith("  error   #1:1, #2:1 SendMessage  no-answer")
+    shown = next(line for line in lines if " --raw" in line)
+    assert shown.endswith(f"a2a-inspect show {tmp_path / 'both.db'} 1:2.2 --raw")
+    for line in (lines[-1], shown):
+        words = line.partition("a2a-inspect ")[2].split()
+        assert not run_here(tmp_path, *words).code
+
+
+def test_operations_that_end_alike(tmp_path: Path) -> None:
+    page = {
+        "answer": "<h1>down</h1>",
+        "status": 502,
+        "reply_headers": {"Content-Type": "text/html"},
+    }
+    calls = [rpc(each, send(id=each), **page) for each in ("SendMessage", "SendStreamingMessage")]
+    lines = _why(tmp_path, calls[0] + calls[1])
+    assert lines[0].startswith(
+        "  error   #1, #2 SendMessage, SendStreamingMessage  answered-between"
+    )
+
+
+def test_connection_without_a_call(tmp_path: Path) -> None:
+    """TLS that was not established, and bytes that are not HTTP."""
+    hello = [
+        Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, 1, _FACTS),
+        Chunk(1, ChunkKind.RESET, Direction.TO_AGENT, 2, b"TLS handshake failed: no; trust it"),
+        Chunk(2, ChunkKind.OPEN, Direction.TO_AGENT, 3, _FACTS),
+        Chunk(2, ChunkKind.DATA, Direction.TO_AGENT, 4, b"\x16\x03\x01\x02\0\x01\0\x01\xfc\3\3"),
+    ]
+    record(tmp_path / "r.db", hello)
+    lines = run_here(tmp_path, "why", tmp_path / "r.db").lines
+    assert lines[:3] == [
+        "  warning connection 1  tls-failed  must act: client",
+        "          TLS handshake failed: no",
+        "          next: trust it",
+    ]
+    assert lines[3] == "  warning connection 2  wrong-protocol  must act: client"
+    assert lines[6] == "no call was recorded"
+    objects = [
+        json.loads(line) for line in run_here(tmp_path, "why", tmp_path / "r.db", "--json").lines
+    ]
+    assert [(each["connection"], each["exchange"]) for each in objects] == [(1, None), (2, None)]
+
+
+def test_call_that_is_open(tmp_path: Path) -> None:
+    """It did not end, so it is listed."""
+    waiting = rpc_stream("SendStreamingMessage", send(), *_BEGIN, finish="stop")
+    lines = _why(tmp_path, CLEAN_SEND + waiting)
+    assert lines[0] == "  -       #2 SendStreamingMessage  not-recorded"
+    assert lines[1].strip().startswith("open when the proxy stopped: nothing from the agent for")
+    assert lines[3] == "1 of 2 calls did not end well"
 
 
 def test_whole_account(tmp_path: Path) -> None:

@@ -391,3 +391,44 @@ def test_garbage_never_raises(frames, plan, tail, call):
         editor.feed(direction, tail, 9.0)
         editor.feed_eof(direction, 9.0)
     editor.take_edits()
+
+
+@given(GARBAGE, st.sampled_from([HERE, CARDS, BOTH]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_what_passes_is_what_would_stay_unchanged(frames, plan, call):
+    """DATA that `pass_to_client` accounts for leaves an editor as the same DATA in `feed`."""
+    passing, feeding = Http2Editor(plan), Http2Editor(plan)
+    sent = [b"", b""]
+    opening = [(UP, START)]
+    if call:
+        opening.append((UP, frame(1, 5, 1, Encoder().encode(request(CARD_PATH)))))
+        opening.append((DOWN, frame(1, 4, 1, Encoder().encode(RESPONSE))))
+    data = [(each, frame(kind % 10, flags, n, body)) for each, kind, flags, n, body in frames]
+    for now, (direction, piece) in enumerate([*opening, (DOWN, frame(0, 0, 7, b"event")), *data]):
+        for index, editor in enumerate((passing, feeding)):
+            if editor is passing and direction is DOWN and editor.pass_to_client(piece):
+                sent[index] += piece
+                continue
+            for item in editor.feed(direction, piece, now / 10):
+                mark = b"to the agent:" if item.direction is UP else b""
+                sent[index] += mark + item.data
+        assert sent[0] == sent[1]
+        assert passing.held_bytes == feeding.held_bytes
+    assert passing.take_edits() == feeding.take_edits()
+
+
+def test_the_events_of_a_stream_pass():
+    """Whole DATA frames of a response that cannot be edited; no other bytes."""
+    editor, event = Http2Editor(BOTH), frame(0, 0, 1, message(b"event"))
+    editor.feed(UP, START + frame(1, 5, 1, Encoder().encode(request())), 0.0)
+    editor.feed(DOWN, frame(4, 0, 0) + frame(1, 4, 1, Encoder().encode(RESPONSE)), 0.0)
+    assert editor.pass_to_client(event)
+    assert not editor.pass_to_client(event[:-1])
+    assert not editor.pass_to_client(event * 2)
+    assert not editor.pass_to_client(frame(6, 0, 0, bytes(8)))
+    editor.feed(DOWN, event[:5], 0.0)
+    assert not editor.pass_to_client(event)
+    editor.feed(DOWN, event[5:], 0.0)
+    assert editor.pass_to_client(event)
+    editor.feed(UP, frame(1, 5, 3, Encoder().encode(request(CARD_PATH))), 0.0)
+    assert not editor.pass_to_client(event)

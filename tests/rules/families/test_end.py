@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -113,7 +114,9 @@ HTTP = pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
         ("connection refused", "no-connection", "start the agent"),
         ("cannot resolve agent: name or service not known", "no-connection", "host name"),
         ("no answer within 10 s", "no-connection", "firewall"),
-        ("its certificate has expired", "tls-failed", "--upstream-ca"),
+        ("its certificate is self-signed", "tls-failed", "--upstream-ca"),
+        ("its certificate has expired", "tls-failed", "correct the agent's certificate"),
+        ("its certificate is not for agent", "tls-failed", "a host name of the certificate"),
         ("the TLS handshake failed: handshake failure", "tls-failed", "--upstream-cert"),
         ("it does not speak TLS on this port", "wrong-protocol", "--upstream http://localhost"),
         ("it does not speak HTTP/2 without TLS (h2c)", "wrong-protocol", "--upstream-grpc"),
@@ -161,6 +164,102 @@ def test_tls_port_answers_in_plain_text(binding: str) -> None:
     (ending,) = endings(call).values()
     assert ending.cause == "wrong-protocol"
     assert "--upstream https://" in ending.next_step
+
+
+@NETWORK
+def test_equal_waits_without_an_answer_are_a_timeout(binding: str) -> None:
+    """Of something between, if they end at different times; one event ends them together."""
+
+    def cut(number: int, seconds: float) -> Script:
+        if binding == "grpc":
+            return grpc("SendMessage", send(id=f"m{number}"), seconds=seconds, finish="cut")
+        return ask(binding, seconds=seconds, finish="cut", id=f"m{number}")
+
+    found = endings(cut(1, 6) + cut(2, 6))
+    assert {(each.cause, each.actor) for each in found.values()} == {("no-answer", Actor.BETWEEN)}
+    assert "a time-out of about 6.0 s" in found[1].summary
+    together = run_together(cut(1, 6), cut(2, 6), after=10 * MS)
+    for other in (cut(1, 6), cut(1, 6) + cut(2, 8), cut(1, 1) + cut(2, 1), together):
+        assert {each.actor for each in endings(other).values()} == {Actor.AGENT}
+
+
+@HTTP
+def test_connection_that_ends_at_once_may_want_tls(binding: str) -> None:
+    """Only of an agent that has answered nothing."""
+    ended = ask(binding, finish="cut", id="m9")
+    (alone,) = endings(ended).values()
+    assert alone.remaining[0] == "the agent speaks TLS on this port"
+    assert alone.next_step.startswith("if the agent speaks TLS there, start the proxy with")
+    served = rest("POST", "/message:send", send(), agent_reply()) + CLEAN_SEND
+    (after,) = endings(served + ended).values()
+    assert len(after.remaining) == 2
+
+
+@HTTP
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"\0\0\x18\x04\0\0\0\0\0", "--upstream-grpc localhost:8000"),
+        (b"220 mail ready\r\n", ""),
+    ],
+    ids=["HTTP/2", "other"],
+)
+def test_port_that_speaks_no_http1(binding: str, start: bytes, words: str) -> None:
+    """Its first bytes say what it speaks."""
+    chunks = ask(binding).make_chunks()
+    answered = next(
+        number
+        for number, each in enumerate(chunks)
+        if each.kind is ChunkKind.DATA and each.direction is Direction.TO_CLIENT
+    )
+    chunks[answered] = msgspec.structs.replace(chunks[answered], data=start)
+    found = [each for each in endings(chunks).values() if each.cause == "wrong-protocol"]
+    assert [words in each.next_step for each in found] == [True] * bool(words)
+
+
+def test_card_that_is_not_served() -> None:
+    """A client that finds the card at another path has no problem."""
+    missing = rest("GET", "/agent/.well-known/agent-card.json", None, "no", status=404)
+    (ending,) = endings(missing).values()
+    assert (ending.cause, ending.actor) == ("wrong-url", Actor.CLIENT)
+    assert ending.command == "a2a-inspect card http://localhost:8000"
+    assert endings(missing + fetch_card()) == {}
+    refused = rest("GET", "/.well-known/agent-card.json", None, "who?", status=401)
+    assert causes(refused) == {1: "no-credentials"}
+    broken = rest("GET", "/.well-known/agent-card.json", None, "oh", status=500)
+    assert [each.cause for each in endings(broken).values()] == ["agent-error"]
+
+
+@HTTP
+def test_redirection_without_a_body(binding: str) -> None:
+    options: dict[str, Any] = {"status": 302, "reply_headers": {"Location": "https://login/"}}
+    call = (
+        rest("POST", "/message:send", send(), "", **options)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer="", **options)
+    )
+    (ending,) = endings(call).values()
+    assert (ending.cause, ending.actor) == ("answered-between", Actor.BETWEEN)
+    assert "a redirection to https://login/" in ending.summary
+
+
+@HTTP
+def test_words_of_a_gateway_in_json(binding: str) -> None:
+    """An error as the binding has it is the agent's; other JSON is not."""
+    options: dict[str, Any] = {"status": 503, "reply_headers": {"Content-Type": "application/json"}}
+    words = '{"error":"no healthy upstream"}'
+    own = json.dumps(
+        rest_error(503, "UNAVAILABLE", "BUSY")
+        if binding == "rest"
+        else {"jsonrpc": "2.0", "id": 1, "error": rpc_error(-32000, text="busy")}
+    )
+    for body, cause in ((words, "answered-between"), (own, "agent-error")):
+        call = (
+            rest("POST", "/message:send", send(), body, **options)
+            if binding == "rest"
+            else rpc("SendMessage", send(), answer=body, **options)
+        )
+        assert [each.cause for each in endings(call).values()] == [cause]
 
 
 @HTTP
@@ -388,7 +487,8 @@ def test_equal_silences_are_an_idle_timeout(binding: str, finish: Finish) -> Non
     assert {each.actor for each in found.values()} == {Actor.BETWEEN}
     assert found[1].severity is (Severity.WARNING if finish == "cut" else Severity.INFO)
     assert "about 6.0 s" in found[1].summary
-    for other in (cut(1, 6), cut(1, 6) + cut(2, 8), cut(1, 1) + cut(2, 1)):
+    together = run_together(cut(1, 6), cut(2, 6), after=10 * MS)
+    for other in (cut(1, 6), cut(1, 6) + cut(2, 8), cut(1, 1) + cut(2, 1), together):
         assert "idle-timeout" not in causes(other).values()
 
 
@@ -428,6 +528,11 @@ def test_client_gives_up_after_equal_times(binding: str) -> None:
     assert {(each.cause, each.confidence) for each in twice.values()} == {
         ("client-timeout", "high")
     }
+    silent = stream(binding, *BEGIN, EventPause(7), finish="leave", text="m2")
+    mixed = endings(give_up(1, 7) + silent)
+    assert {each.cause for each in mixed.values()} == {"client-timeout"}, "one timer for both"
+    together = endings(run_together(give_up(1, 7), give_up(2, 7), after=10 * MS))
+    assert {each.cause for each in together.values()} == {"client-left"}, "one program ended both"
     (once,) = endings(give_up(1, 30)).values()
     assert (once.cause, once.confidence) == ("client-timeout", "low")
     assert once.remaining[0].endswith("30 s")
@@ -455,7 +560,7 @@ def test_client_leaves_right_after_a_frame(binding: str) -> None:
     assert (ending.cause, ending.confidence) == ("client-failed", "low")
     seq = 3 if binding == "grpc" else 2
     assert f"status working (#1.{seq})" in ending.summary
-    assert f"show 1.{seq}" in ending.command
+    assert ending.suspect == (1, seq)
     assert causes(left + poll(binding, "WORKING")) == {}, "it came back"
     assert causes(stream(binding, *BEGIN, EventPause(1), finish="leave")) == {}
 
@@ -476,8 +581,10 @@ def test_leaving_after_the_end_is_no_failure(binding: str) -> None:
     cancel = rpc("CancelTask", GET, task("CANCELED", second=1), id=3)
     cancelled = run_together(left, cancel, after=500 * MS).then(fetch_card(), 60 * SECOND)
     assert causes(cancelled) == {}
-    assert causes(stream(binding, *BEGIN, finish="stop")) == {}
-    assert causes(stream(binding, *BEGIN, finish="open")) == {}
+    for finish in ("stop", "open"):
+        (waits,) = endings(stream(binding, *BEGIN, finish=finish)).values()
+        assert (waits.cause, waits.severity) == ("not-recorded", None)
+        assert "nothing from the agent" in waits.summary
     assert causes(stream(binding, *BEGIN, finish="fault")) == {}
 
 

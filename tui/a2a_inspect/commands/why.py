@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_proxy.model.values import Exchange
@@ -13,13 +15,15 @@ from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, make_key
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import Ending
+from a2a_proxy.rules.families.end.connection import explain_connection
 
 _INDENT = " " * 10
 _MAX_PLACES = 8
 _Found = tuple[ExchangeRow, Ending]
+_Lost = tuple[SessionRow, Ending]
 
 
 def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
@@ -32,6 +36,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     selection.check_words(recording)
     found: list[_Found] = []
     fine: list[ExchangeRow] = []
+    lost: list[_Lost] = []
     sessions, endings = recording.read_sessions(), EndingReader(recording)
     for session in sessions:
         for row in selection.select_rows(recording, session.id)[0]:
@@ -40,19 +45,55 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
                 found.append((row, ending))
             else:
                 fine.append(row)
+        if selection.is_session_selected(session.id):
+            lost += _connection_endings(recording, session)
     if selection.where and not found and not fine:
         print_no_match(selection.where)
         return
-    found = [each for each in found if selection.words or each[1].is_worth_reading]
+    count = len(found) + len(fine)
+    several = len(sessions) > 1
+    found = [
+        (row, _with_command(recording, row, ending, several=several))
+        for row, ending in found
+        if selection.words or ending.is_worth_reading or ending.cause == "not-recorded"
+    ]
     found.sort(key=lambda each: -(each[1].severity or 0))
     if as_json:
         for row, ending in found:
             print_json(_ending_object(row, ending))
+        for session, ending in lost:
+            print_json(_connection_object(session, ending))
         return
-    several = len(sessions) > 1
-    lines = _account_lines if selection.words else _short_lines
-    for line in lines(recording, found, fine, several=several):
+    if selection.words:
+        lines = _account_lines(recording, found, fine, several=several)
+    else:
+        lines = _short_lines(recording, found, lost, count, several=several)
+    for line in lines:
         print_line(line)
+
+
+def _connection_endings(recording: Recording, session: SessionRow) -> list[_Lost]:
+    """Return why connections without a call failed, as for TLS that was not established."""
+    called = {row.exchange.connection for row in recording.read_exchanges(session.id)}
+    return [
+        (session, ending)
+        for row in recording.read_findings(session.id)
+        if not row.finding.exchange
+        and row.finding.connection not in called
+        and (ending := explain_connection(row.finding)) is not None
+    ]
+
+
+def _with_command(
+    recording: Recording, row: ExchangeRow, ending: Ending, *, several: bool
+) -> Ending:
+    """Return the ending with the command that shows the frame it suspects."""
+    if ending.suspect is None:
+        return ending
+    number, seq = ending.suspect
+    place = label_place(row.session, number, seq, with_session=several).lstrip("#")
+    command = shell_line("a2a-inspect", "show", recording.path, place, "--raw")
+    return msgspec.structs.replace(ending, command=command)
 
 
 def _ending_object(row: ExchangeRow, ending: Ending) -> dict[str, object]:
@@ -67,37 +108,66 @@ def _ending_object(row: ExchangeRow, ending: Ending) -> dict[str, object]:
     }
 
 
+def _connection_object(session: SessionRow, ending: Ending) -> dict[str, object]:
+    return {
+        "session": session.id,
+        "connection": ending.connection,
+        "exchange": None,
+        "ending": ending.to_object(),
+    }
+
+
 def _place_of(row: ExchangeRow, *, several: bool) -> str:
-    return (
-        label_place(row.session, row.exchange.id, with_session=True)
-        if several
-        else str(row.exchange.id)
-    )
+    return label_place(row.session, row.exchange.id, with_session=several).lstrip("#")
 
 
 def _short_lines(
-    recording: Recording, found: list[_Found], fine: list[ExchangeRow], *, several: bool
+    recording: Recording,
+    found: list[_Found],
+    lost: list[_Lost],
+    count: int,
+    *,
+    several: bool,
 ) -> Iterator[str]:
-    """Yield three lines for each ending; endings that say the same are one."""
+    """Yield three lines for each ending; endings that say the same are one. `count` is the number
+    of calls."""
     groups: dict[tuple[str, str], list[_Found]] = {}
     for each in found:
         groups.setdefault((each[1].cause, each[1].summary), []).append(each)
     for members in groups.values():
-        row, ending = members[0]
         places = [f"#{_place_of(each[0], several=several)}" for each in members]
-        more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
-        where = f"{', '.join(places[:_MAX_PLACES])}{more} {text.exchange_title(row.exchange)}"
-        level = ending.severity.name.lower() if ending.severity is not None else "-"
-        yield (f"  {level:8}{make_visible(where)}  {ending.cause}  {_actor_words(ending)}").rstrip()
-        yield f"{_INDENT}{make_visible(ending.summary)}{_confidence_words(ending)}"
-        yield f"{_INDENT}next: {make_visible('; '.join(_next_words(ending)))}"
-    count = len(found) + len(fine)
+        titles = dict.fromkeys(text.exchange_title(each[0].exchange) for each in members)
+        yield from _lines_of(members[0][1], f"{_list_places(places)} {', '.join(titles)}")
+    refusals: dict[str, list[_Lost]] = {}
+    for refused in lost:
+        refusals.setdefault(refused[1].summary, []).append(refused)
+    for alike in refusals.values():
+        places = [
+            f"{session.id}:{ending.connection}" if several else str(ending.connection)
+            for session, ending in alike
+        ]
+        yield from _lines_of(alike[0][1], f"connection {_list_places(places)}")
+    if not count:
+        yield "no call was recorded"
+        return
     if not found:
         yield f"every call ended well ({text.format_count(count, 'call')})"
         return
     yield f"{len(found)} of {text.format_count(count, 'call')} did not end well"
     place = _place_of(found[0][0], several=several)
     yield f"the whole account of one: {shell_line('a2a-inspect', 'why', recording.path, place)}"
+
+
+def _list_places(places: list[str]) -> str:
+    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
+    return f"{', '.join(places[:_MAX_PLACES])}{more}"
+
+
+def _lines_of(ending: Ending, where: str) -> Iterator[str]:
+    level = ending.severity.name.lower() if ending.severity is not None else "-"
+    yield (f"  {level:8}{make_visible(where)}  {ending.cause}  {_actor_words(ending)}").rstrip()
+    yield f"{_INDENT}{make_visible(ending.summary)}{_confidence_words(ending)}"
+    yield f"{_INDENT}next: {make_visible('; '.join(_next_words(ending)))}"
 
 
 def _account_lines(
@@ -153,7 +223,7 @@ def _evidence_line(recording: Recording, session: int, number: int, seq: int) ->
         states = " > ".join(exchange.states)
         return (
             f"#{number} {text.exchange_title(exchange)}  {text.outcome_label(exchange)}  {states}"
-        )
+        ).rstrip()
     frames = recording.read_frames(key, after=seq - 1, limit=1)
     for each in frames:
         frame = each.frame

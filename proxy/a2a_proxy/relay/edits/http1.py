@@ -220,9 +220,10 @@ class Http1Editor:
             and data.startswith(self._known_response)
         ):
             requests.popleft()
-            self._byte_counts[1] += len(data)
-            return True
-        return False
+        elif self._held_response is not None or not self._responses.skip_part(data):
+            return False
+        self._byte_counts[1] += len(data)
+        return True
 
     def _edit_repeat(self, data: bytes) -> bytes:
         """Return the bytes to send for a whole request that repeats the previous one, or none if it

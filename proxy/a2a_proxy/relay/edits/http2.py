@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.http.h2 import (
     ACK,
+    DATA,
     END_STREAM,
+    FRAME_HEAD_SIZE,
     HEADERS,
     RST_STREAM,
     SETTINGS,
@@ -120,6 +122,29 @@ class Http2Editor(Http2Stage):
                 watched=delivery.streams,
             ),
         )
+
+    # Interface of `QuickEditor`
+
+    def pass_to_agent(self, _: bytes) -> bool:
+        """Return False: `feed` must be called."""
+        return False
+
+    def pass_to_client(self, data: bytes) -> bool:
+        """Account for a DATA frame while no message is edited, and return True; False if `feed`
+        must be called."""
+        scanner, delivery, length = self._client, self._delivery, len(data) - FRAME_HEAD_SIZE
+        if (
+            length < 0
+            or data[3] != DATA
+            or int.from_bytes(data[:3]) != length
+            or scanner.is_inside_frame
+            or delivery.streams
+            or delivery.connection < length
+        ):
+            return False
+        delivery.connection -= length
+        scanner.offset += len(data)
+        return True
 
     # Interface of `Editor`
 

@@ -82,6 +82,8 @@ class LeftCall(NamedTuple):
     """ns."""
     silence: int
     """ns."""
+    ended: int
+    """Time of the end, ns."""
 
 
 class SessionCalls:
@@ -156,14 +158,14 @@ class SessionCalls:
         return [_make_left(call) for call in calls if call.is_active and not call.was_cancelled]
 
     @cached_property
-    def calls_given_up(self) -> list[LeftCall]:
-        """The calls that a client left before the first answer and did not cancel."""
-        calls = map(self.call, self.index.calls_given_up)
+    def calls_unanswered(self) -> list[LeftCall]:
+        """The calls that a peer ended before the first answer and that were not cancelled."""
+        calls = map(self.call, self.index.calls_unanswered)
         return [_make_left(call) for call in calls if not call.was_cancelled]
 
 
 def _make_left(call: CallFacts) -> LeftCall:
-    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence)
+    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence, call.ended)
 
 
 class CallFacts:

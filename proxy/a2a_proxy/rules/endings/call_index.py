@@ -31,8 +31,8 @@ class CallIndex:
         """The last successful fetch of a card, by agent."""
         self.streams_left: list[int] = []
         """The first streams that a peer broke off."""
-        self.calls_given_up: list[int] = []
-        """The first calls that a client left before an answer."""
+        self.calls_unanswered: list[int] = []
+        """The first calls that a peer broke off before an answer."""
         self._by_task: list[int] = []
         self._successes: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
         self._waiting: dict[str, list[int]] = {}
@@ -44,14 +44,11 @@ class CallIndex:
         number, agent, how = exchange.id, exchange.agent, exchange.how
         if exchange.task_id:
             self._by_task.append(_task_hash(agent, exchange.task_id) << _NUMBER_BITS | number)
-        if how in CLIENT_LEFT and not exchange.events and len(self.calls_given_up) < _MAX_LEFT:
-            self.calls_given_up.append(number)
-        if (
-            exchange.streaming
-            and how in CLIENT_LEFT | AGENT_LEFT
-            and len(self.streams_left) < _MAX_LEFT
-        ):
-            self.streams_left.append(number)
+        if how in CLIENT_LEFT | AGENT_LEFT:
+            if not exchange.events and len(self.calls_unanswered) < _MAX_LEFT:
+                self.calls_unanswered.append(number)
+            if exchange.streaming and len(self.streams_left) < _MAX_LEFT:
+                self.streams_left.append(number)
         if exchange.context_id in self._waiting and exchange.operation in SENDS:
             self._waiting[exchange.context_id].append(number)
         elif exchange.states and is_waiting(exchange.states[-1]):

@@ -28,6 +28,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, for the one who must act, or to find out who that is."""
     command: str = ""
     """A command to type for it; empty if there is none."""
+    suspect: tuple[int, int] | None = None
+    """The exchange and frame whose bytes may be the reason."""
     cause: str = ""
     """Stable name of the cause: `no-answer`."""
     rule: str = ""

@@ -16,6 +16,8 @@ _RETRIED = frozenset(
     | {"client-timeout", "no-credentials", "credentials-refused", "version-refused"}
 )
 """Causes that are no failure if the same call succeeded later."""
+_REDIRECTED = 300
+"""The statuses from here on are no results, also where the answer has no body."""
 
 
 def find_endings(session: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
@@ -31,6 +33,8 @@ def find_endings(session: SessionCalls, exchanges: Iterable[Exchange]) -> Iterat
 def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
     """Whether the columns of the exchange leave that possible: most calls end here."""
     if exchange.error or exchange.ours or exchange.how not in ("complete", ""):
+        return True
+    if exchange.status >= _REDIRECTED:
         return True
     if not exchange.events:
         return exchange.binding is not Binding.WEBHOOK

@@ -4,7 +4,7 @@
 from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC
+from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
 from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts
 from a2a_proxy.rules.endings.call_index import SENDS
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
@@ -27,6 +27,7 @@ from a2a_proxy.rules.examples.objects import (
     status,
 )
 from a2a_proxy.rules.facts.credentials import find_credentials
+from a2a_proxy.rules.families.end.connection import has_card
 from a2a_proxy.rules.families.sse.blocks import is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.wire.json_sequence import JsonSequence
@@ -52,7 +53,7 @@ def _result_line(result: Json) -> str:
 
 def _is_refused(call: CallFacts) -> bool:
     exchange = call.exchange
-    if exchange.ours or exchange.binding not in NETWORK:
+    if exchange.ours or exchange.binding not in NETWORK | CARD:
         return False
     return exchange.status in _UNAUTHENTICATED or exchange.grpc_status in _GRPC_UNAUTHENTICATED
 
@@ -79,7 +80,7 @@ def _declared(call: CallFacts) -> str:
     Severity.WARNING,
     actor=Actor.CLIENT,
     section="1.0 7.3, 7.4; 0.3 4.4",
-    bindings=NETWORK,
+    bindings=NETWORK | CARD,
     flagged=_KEY_CARD
     + rpc("SendMessage", send(), answer="missing key", status=401, reply_headers=_ASK),
     clean=_KEY_CARD + rpc("SendMessage", send(), agent_reply(), headers=_KEY),
@@ -125,7 +126,7 @@ def no_credentials(call: CallFacts) -> Ending | None:
     Severity.WARNING,
     actor=Actor.CLIENT,
     section="1.0 7.4; 0.3 4.4",
-    bindings=NETWORK,
+    bindings=NETWORK | CARD,
     flagged=_KEY_CARD
     + rpc("SendMessage", send(), answer="wrong key", status=401, reply_headers=_ASK, headers=_KEY),
     clean=_KEY_CARD + rpc("SendMessage", send(), agent_reply(), headers=_KEY),
@@ -357,6 +358,7 @@ def stream_error(call: CallFacts) -> Ending | None:
     Severity.INFO,
     actor=Actor.AGENT,
     section="1.0 3.3.2, 9.5, 10.6, 11.6",
+    bindings=RPC | CARD,
     flagged=rpc("GetTask", TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
     clean=CLEAN_SEND,
     is_failure=False,
@@ -368,7 +370,9 @@ def agent_error(call: CallFacts) -> Ending | None:
     the agent's to correct, every other one is usually the client's.
     """
     exchange = call.exchange
-    if not exchange.error or exchange.ours or exchange.binding not in RPC:
+    if not exchange.error or exchange.ours or exchange.binding not in RPC | CARD:
+        return None
+    if exchange.binding in CARD and has_card(call):
         return None
     if exchange.binding is Binding.GRPC:
         is_internal = exchange.grpc_status in _GRPC_SERVER_ERRORS

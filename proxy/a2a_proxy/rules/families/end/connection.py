@@ -1,10 +1,17 @@
 """Causes in the connection: faults on purpose, agents that cannot be reached, calls without an
 answer, answers of something between client and agent (RFC 9110 15, A2A 1.0 section 8)."""
 
-from a2a_proxy.model.values import FAULT_MARK, Actor, Binding, Severity
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from a2a_proxy.model.values import FAULT_MARK, Actor, Binding, Finding, FrameKind, Severity
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
-from a2a_proxy.rules.endings.call_facts import CallFacts, format_ns
-from a2a_proxy.rules.endings.ending import HIGH, LOW, Ending, cause
+from a2a_proxy.rules.endings.call_facts import SECOND_NS, CallFacts, LeftCall, are_equal, format_ns
+from a2a_proxy.rules.endings.ending import CAUSES, HIGH, LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import CLEAN_SEND, Fields, fetch_card, rest, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send
 
@@ -13,12 +20,19 @@ _WAIT_WORDS = ("no answer within", "timed out")
 _TLS_WORDS = ("TLS", "certificate")
 _PROTOCOL_WORDS = ("does not speak", "speaks TLS")
 _PLAIN_HTTP_WORDS = (b"to HTTPS port", b"HTTP request to an HTTPS server", b"plain HTTP request")
-_TLS_RECORD = (b"\x15\x03", b"\x16\x03")
+_HTTP2_START = re.compile(r"got '\\x00\\x00.{1,4}\\x04\\x00")
+"""The first bytes of HTTP/2, as the decoder of HTTP/1.1 shows them: a SETTINGS frame."""
 _GATEWAY_STATUSES = frozenset({502, 503, 504})
 _NOT_OF_GATEWAYS = frozenset({401, 403, 404, 405})
 """Statuses with an HTML page that have causes of their own."""
 _REDIRECTS = range(300, 400)
 _JUDGED = RPC | CARD
+MIN_TIMEOUT = 1_500_000_000
+"""Shortest duration that is taken for a time-out."""
+_TOGETHER = SECOND_NS // 2
+"""Time within which one event ends several calls."""
+_AT_ONCE = SECOND_NS
+"""Time within which a server ends a connection whose protocol it does not speak."""
 _SEND_PATH = "/message:send"
 _PAGE = "<html><body><h1>504 Gateway Time-out</h1></body></html>"
 _HTML: Fields = {"Content-Type": "text/html"}
@@ -26,6 +40,13 @@ _HTML: Fields = {"Content-Type": "text/html"}
 
 def _is_judged(call: CallFacts) -> bool:
     return call.exchange.binding in _JUDGED
+
+
+def are_apart(calls: Sequence[LeftCall]) -> bool:
+    """Return whether several calls ended at different times, as timers end them; one event, as the
+    end of a process, ends them together."""
+    ends = [each.ended for each in calls]
+    return max(ends, default=0) - min(ends, default=0) > _TOGETHER
 
 
 def _refusal(call: CallFacts) -> tuple[str, str]:
@@ -69,9 +90,9 @@ def on_purpose(call: CallFacts) -> Ending | None:
     "wrong-protocol",
     "Another protocol than the peer speaks",
     Severity.ERROR,
-    actor=Actor.EITHER,
+    actor=Actor.BETWEEN,
     section="1.0 5.8, 8.3.2; RFC 9113 3.3",
-    bindings=NETWORK,
+    bindings=NETWORK | CARD,
     also_broken=("A2A-HTTP-002",),
     flagged=rpc(
         "SendMessage",
@@ -105,15 +126,16 @@ def wrong_protocol(call: CallFacts) -> Ending | None:
         )
     if not _is_judged(call) or call.exchange.ours:
         return None
-    body = call.error_body[:2000] if call.exchange.status in (0, 400, 497) else b""
+    body = call.error_body[:2000] if call.exchange.status in (400, 497) else b""
     upstream = _host(call)
-    if any(words in body for words in _PLAIN_HTTP_WORDS) or body.startswith(_TLS_RECORD):
+    if any(words in body for words in _PLAIN_HTTP_WORDS):
         return Ending(
             summary=f"{upstream} speaks TLS, and the request was sent in plain text",
             next_step=f"start the proxy with --upstream https://{upstream}, or write https in the "
             "card's URL",
         )
-    if call.exchange.binding is not Binding.GRPC and body[3:5] == b"\x04\x00":
+    unread = (each.note for each in call.frames if each.kind is FrameKind.UNDECODABLE)
+    if any(map(_HTTP2_START.search, unread)):
         return Ending(
             summary=f"{upstream} answers with HTTP/2 (a gRPC port), the request was HTTP/1.1",
             next_step=f"start the proxy with --upstream-grpc {upstream}, and --upstream with the "
@@ -139,7 +161,7 @@ def _host(call: CallFacts) -> str:
     "tls-failed",
     "No TLS with the agent",
     Severity.ERROR,
-    actor=Actor.EITHER,
+    actor=Actor.BETWEEN,
     section="1.0 7.1; RFC 8446 6",
     bindings=NETWORK | CARD,
     flagged=rpc("SendMessage", send(), agent_reply(), unreachable="its certificate is self-signed"),
@@ -149,19 +171,51 @@ def tls_failed(call: CallFacts) -> Ending | None:
     """The proxy cannot establish TLS with the agent, so the call was not sent.
 
     The agent's certificate is not valid, not trusted on this machine or for another name, or the
-    agent asks for a client certificate. The operator of the agent must correct the certificate, or
-    the operator of the proxy must trust it.
+    agent asks for a client certificate. The operator of the agent must correct a certificate that
+    is not valid; the operator of the proxy must trust a valid one.
     """
     where, reason = _refusal(call)
     if not any(word in reason for word in _TLS_WORDS):
         return None
-    option = "--upstream-ca FILE"
-    if "handshake" in reason:
-        option = "--upstream-cert FILE --upstream-key FILE, if it asks for a client certificate"
+    option, actor = "correct the agent's certificate; until then", Actor.AGENT
+    for words, each in _TLS_OPTIONS.items():
+        if words in reason:
+            option, actor = f"start the proxy with {each}", Actor.BETWEEN
+    without = "" if "handshake" in reason else "; without verification: --upstream-insecure"
     return Ending(
-        summary=f"no TLS with {where}: {reason}",
-        next_step=f"start the proxy with {option}; without verification: --upstream-insecure",
+        summary=f"no TLS with {where}: {reason}", next_step=f"{option}{without}", actor=actor
     )
+
+
+def explain_connection(finding: Finding) -> Ending | None:
+    """Return the ending of a connection that failed before its first call, from the decoders'
+    finding about it; None if the finding does not explain one."""
+    summary, _, step = finding.summary.partition("; ")
+    if finding.rule == "HANDSHAKE":
+        name = "tls-failed"
+    elif finding.rule == "UNDECODABLE":
+        name = "wrong-protocol"
+    else:
+        return None
+    return Ending(
+        summary=summary,
+        next_step=step or "look into the client's log at that time",
+        cause=name,
+        rule=CAUSES[name].rule,
+        severity=finding.severity,
+        actor=Actor.CLIENT,
+        at=finding.at,
+        connection=finding.connection,
+    )
+
+
+_TLS_OPTIONS = {
+    "self-signed": "--upstream-ca FILE, with its certificate",
+    "not trusted": "--upstream-ca FILE, with the CA's certificate",
+    "not for": "a host name of the certificate in --upstream",
+    "handshake": "--upstream-cert FILE --upstream-key FILE, if it asks for a client certificate",
+}
+"""What the operator of the proxy can do, by words of the reason."""
 
 
 @cause(
@@ -186,7 +240,9 @@ def no_connection(call: CallFacts) -> Ending | None:
     if not where:
         return None
     step = "look for a firewall or a wrong route on the way"
-    if "refused" in reason:
+    if "refused" in reason and call.session.is_served(call.exchange):
+        step = "start the agent again: it has answered other calls of this recording"
+    elif "refused" in reason:
         step = "start the agent; if it runs, correct the port of --upstream"
     elif "resolve" in reason:
         step = "correct the host name of --upstream"
@@ -232,7 +288,7 @@ def no_answer(call: CallFacts) -> Ending | None:
     what = "without an answer"
     if exchange.response_started:
         what = "before any event" if exchange.streaming else "in the middle of the answer"
-    return Ending(
+    ending = Ending(
         summary=f"{did} {what}, after {format_ns(call.elapsed)}",
         next_step="look into the agent's log at that time; if the request is not there, into that "
         "of the proxy in front of it",
@@ -243,6 +299,43 @@ def no_answer(call: CallFacts) -> Ending | None:
         decides="whether the agent's log has the request",
         evidence=(call.place(call.frames[-1] if call.frames else None),),
     )
+    if exchange.binding is Binding.STDIO:
+        step = "run the agent's command alone: does it report an error?"
+        return msgspec.structs.replace(ending, next_step=step, remaining=(), decides="")
+    alike = [
+        each
+        for each in call.session.calls_unanswered
+        if not each.by_client and are_equal((each.elapsed, call.elapsed))
+    ]
+    if call.elapsed >= MIN_TIMEOUT and are_apart(alike):
+        took = format_ns(call.elapsed)
+        return msgspec.structs.replace(
+            ending,
+            summary=f"{len(alike)} calls ended {what} after {took}, on the agent's side: a "
+            f"time-out of about {took}",
+            next_step="raise that time-out of the gateway or server, or let the agent answer "
+            "sooner: with a task, or as a stream",
+            remaining=(
+                "a proxy or load balancer in front of the agent",
+                "a limit of the agent's server",
+            ),
+            decides="a call to the agent without the part in between",
+            actor=Actor.BETWEEN,
+            evidence=tuple(each.place for each in alike[:6]),
+        )
+    if call.elapsed <= _AT_ONCE and not call.session.is_served(exchange):
+        where = _host(call)
+        tls = call.connection is not None and call.connection.upstream.startswith("https://")
+        other = "plain HTTP" if tls else "TLS"
+        option = f"--upstream {'http' if tls else 'https'}://{where}"
+        return msgspec.structs.replace(
+            ending,
+            next_step=f"if the agent speaks {other} there, start the proxy with {option}; "
+            f"otherwise {ending.next_step}",
+            remaining=(f"the agent speaks {other} on this port", *ending.remaining),
+            confidence=LOW,
+        )
+    return ending
 
 
 @cause(
@@ -252,7 +345,7 @@ def no_answer(call: CallFacts) -> Ending | None:
     Severity.ERROR,
     actor=Actor.CLIENT,
     section="1.0 8.3.2, 4.4.6; RFC 9110 15.5.5",
-    bindings=HTTP,
+    bindings=HTTP | CARD,
     flagged=fetch_card()
     + rest("POST", _SEND_PATH, send(), "<h1>Not Found</h1>", status=404, reply_headers=_HTML),
     clean=rest("POST", _SEND_PATH, send(), agent_reply()),
@@ -260,19 +353,31 @@ def no_answer(call: CallFacts) -> Ending | None:
 def wrong_url(call: CallFacts) -> Ending | None:
     """The answer to a call is 404 or 405 and no A2A error, and no call of this binding was answered
     by the agent otherwise: no agent is at this URL. An error if the URL is that of an interface of
-    the card, so that the card led the client there; otherwise a warning for the client.
+    the card, so that the card led the client there; otherwise a warning for the client. Of requests
+    for a card, only if no card was found on this host.
 
     Usually a gateway adds or removes a prefix of the path that the card does not have, or the
     client has the URL of an operation or of the card instead of the interface's. The owner of the
     card must write the URL as clients see it; a client without a card must correct its URL.
     """
     exchange = call.exchange
-    if exchange.status not in (404, 405) or exchange.ours or exchange.binding not in HTTP:
+    if exchange.status not in (404, 405) or exchange.ours or exchange.binding not in HTTP | CARD:
         return None
     if call.session.is_served(exchange) or b'"code"' in call.error_body:
         return None
     path, status = exchange.target.partition("?")[0], exchange.status
     target = f"{exchange.method if exchange.method.isupper() else 'POST'} {path}"
+    if exchange.binding in CARD:
+        if has_card(call):
+            return None
+        probe = _probe_command(call, _host(call)).replace(" --probe", "")
+        return Ending(
+            summary=f"{target} answers {status}: no card is there",
+            next_step="correct the URL in the client, or let the agent serve its card at "
+            "/.well-known/agent-card.json",
+            command=probe,
+            severity=Severity.WARNING,
+        )
     probe = _probe_command(call, _host(call))
     for place, declared in call.session.cards.values():
         for each in declared.matching_interfaces(exchange.binding, exchange.dialect):
@@ -292,6 +397,19 @@ def wrong_url(call: CallFacts) -> Ending | None:
         command=probe,
         severity=Severity.WARNING,
     )
+
+
+def _has_error_of_agent(call: CallFacts) -> bool:
+    """Whether the body is an error as a binding of A2A has it, and so not a gateway's."""
+    body = decode_payload(call.error_body, JSON)
+    if not isinstance(body, dict):
+        return False
+    return "jsonrpc" in body or isinstance(body.get("error"), dict) or "problem" in call.media_type
+
+
+def has_card(call: CallFacts) -> bool:
+    """Return whether a card was fetched from the host of a call."""
+    return any(_host(call) in agent for agent in call.session.cards)
 
 
 @cause(
@@ -322,8 +440,7 @@ def answered_between(call: CallFacts) -> Ending | None:
         call.response_header(b"server") or call.response_header(b"via"),
     )
     is_page = call.media_type == "text/html" and status not in _NOT_OF_GATEWAYS
-    is_status = status in _GATEWAY_STATUSES and b'"jsonrpc"' not in call.error_body
-    is_status = is_status and b'"error"' not in call.error_body
+    is_status = status in _GATEWAY_STATUSES and not _has_error_of_agent(call)
     is_grpc = exchange.binding is Binding.GRPC and status != 200
     if not (is_page or is_status or is_grpc or status in _REDIRECTS):
         return None

@@ -25,13 +25,12 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, run_together
+from a2a_proxy.rules.families.end.connection import MIN_TIMEOUT, are_apart
 from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _END_GRACE = 2 * SECOND_NS
 """Time after which an end that another call has shown is missing on a stream."""
-_MIN_TIMEOUT = 1_500_000_000
-"""Shortest duration that is taken for a time-out."""
 _MIN_SILENCE = 10 * SECOND_NS
 """Silence of an agent that is named, while a call is unanswered."""
 _MIN_STALL = 30 * SECOND_NS
@@ -179,13 +178,13 @@ def end_not_sent(call: CallFacts) -> Ending | None:
 def _similar_streams(call: CallFacts) -> list[LeftCall]:
     """Return the streams that the same side ended after the same silence, this one too; the silence
     of no stream is that of this one if there is no other."""
-    if call.silence < _MIN_TIMEOUT:
+    if call.silence < MIN_TIMEOUT:
         return []
     return [
         each
         for each in call.session.streams_left
         if each.by_client == call.by_client
-        and each.silence >= _MIN_TIMEOUT
+        and each.silence >= MIN_TIMEOUT
         and are_equal((each.silence, call.silence))
     ]
 
@@ -207,7 +206,8 @@ def _similar_streams(call: CallFacts) -> list[LeftCall]:
     explains=(*_CUT_RULES, *_LEFT_RULES),
 )
 def idle_timeout(call: CallFacts) -> Ending | None:
-    """Several streams of active tasks end after the same silence on the same side.
+    """Several streams of active tasks end after the same silence on the same side, at different
+    times.
 
     A timer ends them, not the agent's work: an idle time-out of a proxy or load balancer, or, if
     the client's side ends them, of the client. Raise that time-out, or let the agent send a comment
@@ -216,7 +216,7 @@ def idle_timeout(call: CallFacts) -> Ending | None:
     if not (call.exchange.operation in STREAMS and call.is_active) or call.exchange.error:
         return None
     similar = _similar_streams(call) if call.by_client or call.by_agent else []
-    if len(similar) < 2 or (call.by_client and call.was_cancelled):
+    if not are_apart(similar) or (call.by_client and call.was_cancelled):
         return None
     limit = format_ns(round(sum(each.silence for each in similar) / len(similar)))
     others = tuple(each.place for each in similar[:6])
@@ -349,6 +349,15 @@ def work_stopped(call: CallFacts) -> Ending | None:
     )
 
 
+def _are_alike(one: LeftCall, other: CallFacts) -> bool:
+    """Whether one timer may have ended both calls: one for whole calls, or one for silences."""
+    if are_equal((one.elapsed, other.elapsed)):
+        return True
+    return min(one.silence, other.silence) >= MIN_TIMEOUT and are_equal(
+        (one.silence, other.silence)
+    )
+
+
 @cause(
     "A2A-END-020",
     "client-timeout",
@@ -371,16 +380,19 @@ def client_timeout(call: CallFacts) -> Ending | None:
     """
     exchange = call.exchange
     unanswered = call.by_client and not exchange.events and not exchange.error
-    if not (unanswered or _has_left(call)) or call.elapsed < _MIN_TIMEOUT:
+    if not (unanswered or _has_left(call)) or call.elapsed < MIN_TIMEOUT:
         return None
-    others = call.session.calls_given_up if unanswered else call.session.streams_left
-    same = [each for each in others if each.by_client and are_equal((each.elapsed, call.elapsed))]
+    same = [
+        each
+        for each in (*call.session.calls_unanswered, *call.session.streams_left)
+        if each.by_client and _are_alike(each, call)
+    ]
     known = _known_timeout(call.elapsed)
-    if len(same) < 2 and not known:
+    sure = are_apart(same)
+    if not sure and not known:
         return None
     took = format_ns(call.elapsed)
     what = "without an answer" if unanswered else f"while the task was {call.task_state}"
-    sure = len(same) > 1
     told = f"{len(same)} calls were given up after {took}" if sure else f"given up after {took}"
     return Ending(
         summary=f"{told} {what}: {'a' if sure else 'maybe a'} time-out of the client",
@@ -475,7 +487,7 @@ def client_failed(call: CallFacts) -> Ending | None:
         summary=f"the client left {format_ns(call.silence)} after {name_frame(frame)} "
         f"(#{call.exchange.id}.{frame.seq}){went_on}: it may have failed on it",
         next_step="look into the client's log: did it raise an error on this frame?",
-        command=f"a2a-inspect show {call.exchange.id}.{frame.seq} --raw",
+        suspect=call.place(frame),
         confidence=LOW,
         remaining=("the client failed on the frame", "the client wanted no more"),
         decides="the client's log",
@@ -570,15 +582,23 @@ def client_left(call: CallFacts) -> Ending | None:
     is_failure=False,
 )
 def not_recorded(call: CallFacts) -> Ending | None:
-    """The recording does not show how the call ended: the proxy stopped, bytes were not captured,
-    or the connection left HTTP/1.
+    """The recording does not show how the call ended: it is open, the proxy stopped, bytes were not
+    captured, or the connection left HTTP/1.
 
     It is no failure, so `check` does not report it.
     """
-    how = call.exchange.how
+    exchange = call.exchange
+    how = exchange.how
     known = ("complete", "agent reset", "agent gone", "agent exited", *CLIENT_LEFT)
-    if not how or how in known or call.exchange.ours or call.exchange.error:
+    if how in known or exchange.ours or exchange.error or is_over(call.state):
         return None
-    if is_over(call.state):
-        return None
-    return Ending(summary=how, next_step="nothing")
+    if not _is_unfinished(call):
+        return Ending(summary=how, next_step="nothing")
+    since = f"since {name_frame(call.last)}" if call.last is not None else "since the request"
+    when = f"open when the {how}" if how else "still open"
+    return Ending(
+        summary=f"{when}: nothing from the agent for {format_ns(call.silence)} {since}",
+        next_step=f"call GetTask for {exchange.task_id[:36]}"
+        if exchange.task_id
+        else "look into the agent's log: did the request arrive, and what does it wait for?",
+    )
