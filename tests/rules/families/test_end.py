@@ -41,6 +41,13 @@ from a2a_proxy.rules.examples.objects import (
     status,
     task,
 )
+from a2a_proxy.rules.examples.pipe import (
+    close_output,
+    exit_agent,
+    pipe_call,
+    pipe_response,
+    pipe_script,
+)
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import endings
 
@@ -685,3 +692,13 @@ def test_task_that_nobody_asks_for(binding: str) -> None:
     assert causes(asked.then(fetch_card(), 700 * SECOND)) == {}
     done = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
     assert causes(done.then(fetch_card(), 700 * SECOND)) == {}
+
+
+def test_stdio_agent_that_exits_before_its_answer() -> None:
+    """Nothing is between client and agent on a pipe."""
+    exited = pipe_script(pipe_call("GetTask", GET), close_output(), exit_agent(3))
+    (ending,) = endings(exited).values()
+    assert (ending.cause, ending.actor) == ("no-answer", Actor.AGENT)
+    assert ending.remaining == ()
+    assert ending.next_step == "run the agent's command alone: does it report an error?"
+    assert endings(pipe_script(pipe_call("GetTask", GET), pipe_response(task("COMPLETED")))) == {}
