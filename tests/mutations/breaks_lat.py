@@ -18,36 +18,6 @@ SECOND = 1000 * MS
 _STAMP = re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?")
 
 
-@mutation(*STREAMS)
-def the_first_event_is_slow(talk: Talk) -> Iterator[Want]:
-    """Six seconds."""
-    call = stream(talk)
-    call.answered += 6 * SECOND
-    call.shift(0, 6 * SECOND)
-    yield Want("A2A-LAT-001", call, call.answers[0])
-
-
-@mutation(*SDK, *V0_3, "demo", "dialect-0.2")
-def a_look_at_a_task_is_slow(talk: Talk) -> Iterator[Want]:
-    """Twelve seconds."""
-    call = next(each for each in talk.all("GetTask") if each.answers)
-    _delay(call, 12 * SECOND)
-    yield Want("A2A-LAT-003", call, call.answers[0])
-
-
-@mutation(*SDK, "js-three-bindings", "js-to-0.3")
-def the_extended_card_is_slow(talk: Talk) -> Iterator[Want]:
-    """Eleven seconds."""
-    call = talk.first("GetExtendedAgentCard")
-    _delay(call, 11 * SECOND)
-    yield Want("A2A-LAT-003", call, call.answers[0])
-
-
-def _delay(call: Ex, ns: int) -> None:
-    call.answered += ns
-    call.shift(0, ns)
-
-
 def _waits(talk: Talk) -> None:
     """The session continues for a while after the last call."""
     talk.length += 700 * SECOND

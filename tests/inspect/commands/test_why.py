@@ -16,7 +16,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_cli import run_here
 from support_rules import record
@@ -147,6 +147,11 @@ def test_whole_account(tmp_path: Path) -> None:
 
 def test_calls_that_end_well(tmp_path: Path) -> None:
     assert _why(tmp_path, CLEAN_SEND) == ["every call ended well (1 call)"]
+    (tmp_path / "x").mkdir()
+    replaced = rpc_stream("SendStreamingMessage", send(), agent_reply(), agent_reply())
+    lines = _why(tmp_path / "x", replaced)
+    check = f"a2a-inspect check {tmp_path / 'x' / 'r.db'}"
+    assert lines == [lines[0], f"what else is wrong, 1 finding: {check}"]
     done = run_here(tmp_path, "why", tmp_path / "r.db", "1")
     assert done.lines[0].endswith("ok; nothing shows that it did not end well")
 

@@ -41,6 +41,13 @@ from a2a_proxy.rules.examples.objects import (
     status,
     task,
 )
+from a2a_proxy.rules.examples.pipe import (
+    close_output,
+    exit_agent,
+    pipe_call,
+    pipe_response,
+    pipe_script,
+)
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import endings
 
@@ -193,6 +200,8 @@ def test_connection_that_ends_at_once_may_want_tls(binding: str) -> None:
     served = rest("POST", "/message:send", send(), agent_reply()) + CLEAN_SEND
     (after,) = endings(served + ended).values()
     assert len(after.remaining) == 2
+    (begun,) = endings(grpc("SendMessage", send(), finish="cut")).values()
+    assert len(begun.remaining) == 2, "its answer had begun"
 
 
 @HTTP
@@ -340,6 +349,23 @@ def test_first_request_of_a_challenge_is_no_failure() -> None:
     assert causes(KEY_CARD + refused + rpc("SendMessage", send(), agent_reply(), headers=KEY)) == {}
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "words"),
+    [
+        ("TASK_NOT_CANCELABLE", -32002, "nothing: the task has ended"),
+        ("TASK_NOT_FOUND", -32001, "a task id that this agent has returned"),
+        ("METHOD_NOT_FOUND", -32601, "does not offer it"),
+        ("INVALID_PARAMS", -32602, "correct the request"),
+    ],
+)
+def test_next_step_of_an_error(reason: str, code: int, words: str) -> None:
+    """What the client can do depends on the error."""
+    call = rpc("CancelTask", GET, error=rpc_error(code, reason, "no"))
+    (ending,) = endings(call).values()
+    assert (ending.cause, ending.severity) == ("agent-error", None)
+    assert words in ending.next_step
+
+
 @NETWORK
 def test_version_is_refused(binding: str) -> None:
     call = {
@@ -366,6 +392,7 @@ def test_version_is_refused(binding: str) -> None:
     [
         ('{"a":1}\n{"b":2}\n', "application/x-ndjson", "2 JSON objects (NDJSON)"),
         ('\x1e{"a":1}\n\x1e{"b":2}\n', "text/plain", "2 JSON text records"),
+        ('{"a":1}\x1e{"b":2}\x1e', "text/plain", "2 JSON text records"),
         ('{"error":{"code":-32004,"message":"over"}}', "text/event-stream", "-32004: over"),
         ('{"result":{}}', "text/event-stream", "one JSON object under"),
         ("<html></html>", "text/event-stream", "an HTML page"),
@@ -384,6 +411,29 @@ def test_answer_in_the_wrong_container(binding: str, body: str, media: str, word
         return
     assert ending.cause == "wrong-container"
     assert words in ending.summary
+
+
+@HTTP
+def test_json_in_its_own_container(binding: str) -> None:
+    """A byte order mark is the container's fault; JSON of something else is the agent's error."""
+
+    def call(body: str) -> Script:
+        if binding == "rest":
+            return rest("POST", "/message:send", send(), body)
+        return rpc("SendMessage", send(), answer=body)
+
+    (marked,) = endings(call('\ufeff{"task":{}}')).values()
+    assert (marked.cause, marked.actor) == ("wrong-container", Actor.AGENT)
+    assert "without a byte order mark" in marked.next_step
+    other = endings(call('{"ok":true}')).values()
+    assert "wrong-container" not in [each.cause for each in other]
+    if binding == "jsonrpc":
+        assert [(each.cause, each.actor) for each in other] == [("agent-error", Actor.AGENT)]
+
+
+def test_status_without_an_answer_is_the_error() -> None:
+    (ending,) = endings(grpc("GetTask", GET, status=5, text="no such task")).values()
+    assert ending.received == "the error"
 
 
 @NETWORK
@@ -614,8 +664,7 @@ def test_question_over_grpc_and_rest() -> None:
             rest("POST", "/message:send", elsewhere, done),
         ),
     ):
-        found = causes(first + second)
-        assert found in ({1: "answered-elsewhere"}, {}), found
+        assert causes(first + second) == {1: "answered-elsewhere"}
         unanswered = first.then(fetch_card(), 700 * SECOND)
         assert causes(unanswered) == {1: "question-unanswered"}
         assert causes(first.then(fetch_card(), 60 * SECOND)) == {}
@@ -643,3 +692,13 @@ def test_task_that_nobody_asks_for(binding: str) -> None:
     assert causes(asked.then(fetch_card(), 700 * SECOND)) == {}
     done = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
     assert causes(done.then(fetch_card(), 700 * SECOND)) == {}
+
+
+def test_stdio_agent_that_exits_before_its_answer() -> None:
+    """Nothing is between client and agent on a pipe."""
+    exited = pipe_script(pipe_call("GetTask", GET), close_output(), exit_agent(3))
+    (ending,) = endings(exited).values()
+    assert (ending.cause, ending.actor) == ("no-answer", Actor.AGENT)
+    assert ending.remaining == ()
+    assert ending.next_step == "run the agent's command alone: does it report an error?"
+    assert endings(pipe_script(pipe_call("GetTask", GET), pipe_response(task("COMPLETED")))) == {}

@@ -356,7 +356,7 @@ def test_commands_of_cards(entry: dict[str, str], expected: list[str]) -> None:
 def test_cards_received_over_the_pipe_are_judged() -> None:
     """The extended one."""
     odd = card() | {"url": "https://x", "preferredTransport": "stdio"}
-    script = pipe_script(pipe_call("GetExtendedAgentCard"), pipe_response(odd), fetches=False)
+    script = pipe_script(pipe_call("GetExtendedAgentCard"), pipe_response(odd))
     assert told(script) == [
         "017 WARNING the interface is stdio, but https://x is a URL, not a command"
     ]
@@ -420,14 +420,14 @@ ONE_CALL = (pipe_call("GetTask", {"id": "t1"}, id=7), pipe_response(task(), id=7
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        ((*STREAM, pipe_response(status("WORKING", second=2), id=7)), {"A2A-STDIO-010 #2"}),
+        ((*STREAM, pipe_response(status("WORKING", second=2), id=7)), {"A2A-STDIO-010 #1"}),
         (
             (*STREAM, pipe_response(status("FAILED", second=2), id=7)),
-            {"A2A-STDIO-010 #2", "A2A-STATE-001 #2"},
+            {"A2A-STDIO-010 #1", "A2A-STATE-001 #1"},
         ),
-        ((*STREAM, pipe_response(status("COMPLETED", second=1), id=7)), {"A2A-STDIO-010 #2"}),
-        ((*ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #2"}),
-        ((*ONE_CALL, *ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #3"}),
+        ((*STREAM, pipe_response(status("COMPLETED", second=1), id=7)), {"A2A-STDIO-010 #1"}),
+        ((*ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #1"}),
+        ((*ONE_CALL, *ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #2"}),
     ],
 )
 def test_a_late_response_is_reported_in_its_call(

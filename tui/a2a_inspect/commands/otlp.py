@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.export import ExportOptions, open_selection
 from a2a_inspect.data.recording_choice import STDOUT, open_recording
 from a2a_inspect.data.recording_choice import resolve_recording as chosen_path
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
@@ -30,6 +29,7 @@ from a2a_proxy.telemetry.offline import (
     JsonLinesSink,
     RecordingExport,
     SpanSink,
+    open_recording_links,
 )
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
@@ -128,18 +128,6 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         matches in any recording.
     """
     wish = RedactionOptions(options.redact, options.redact_policy)
-    if not options.others:
-        with open_selection(ExportOptions(options.recording, options.where, wish)) as selection:
-            yield [
-                _RecordingExport(
-                    selection.recording, None if selection.keys is None else set(selection.keys)
-                )
-            ]
-        return
-    from a2a_proxy.telemetry.offline import (
-        open_recording_links,
-    )  # needed only to join several recordings
-
     _ = wish.policy  # reports an invalid policy before anything is read
     with ExitStack() as all_of_them:
         found, paths = [], []
@@ -157,6 +145,9 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
             raise UserError(
                 f"nothing matches {make_visible(options.where)}", f"list the exchanges: {listing}"
             )
+        if not options.others:
+            yield [_RecordingExport(*found[0])]
+            return
         several = MultiReader.of_recordings(recording for recording, _ in found)
         links = all_of_them.enter_context(open_recording_links(several))
         yield [

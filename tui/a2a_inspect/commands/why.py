@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
-from a2a_proxy.model.values import Exchange
+from a2a_proxy.model.values import Exchange, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.describe import describe_frame
@@ -152,6 +152,12 @@ def _short_lines(
         return
     if not found:
         yield f"every call ended well ({text.format_count(count, 'call')})"
+        others = sum(
+            each.finding.severity >= Severity.WARNING for each in recording.read_findings()
+        )
+        if others:
+            check = shell_line("a2a-inspect", "check", recording.path)
+            yield f"what else is wrong, {text.format_count(others, 'finding')}: {check}"
         return
     yield f"{len(found)} of {text.format_count(count, 'call')} did not end well"
     place = _place_of(found[0][0], several=several)

@@ -35,7 +35,7 @@ _MAX_SHOWN = 8192
 recognised."""
 _MAX_ARTIFACTS = 64
 _TASK, _STATUS, _ARTIFACT = EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT
-_MESSAGE, _NONE = EventKind.MESSAGE, EventKind.NONE
+_NONE = EventKind.NONE
 _RESPONSE = FrameKind.RESPONSE
 
 

@@ -349,6 +349,8 @@ class CallFacts:
         """Return what the client last received: `status working (#2.2), 6.0 s before the end`."""
         frame = self.last
         if frame is None:
+            if self.by_itself and self.exchange.error:
+                return "the error"
             started = self.exchange.response_started
             return "only the head of the answer" if started else "nothing"
         before = format_ns(max(self.ended - frame.at, 0))

@@ -489,7 +489,7 @@ def fetch_card(
 # --- gRPC
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA_FRAME, _HEADERS_FRAME, _RST_FRAME, _SETTINGS_FRAME, _GOAWAY_FRAME = 0, 1, 3, 4, 7
+_DATA_FRAME, _HEADERS_FRAME, _RST_FRAME, _SETTINGS_FRAME = 0, 1, 3, 4
 _END_STREAM, _END_HEADERS = 1, 4
 _MEDIA_LIVE = ("LiveRequest", "LiveResponse")
 """The messages of `SendLiveMessage` in the proposal with media."""

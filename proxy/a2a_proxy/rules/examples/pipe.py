@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.wire import ChunkKind, Direction, ExitFacts
-from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, card, task
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, Json, task
 from a2a_proxy.rules.examples.script import MS, STEP, PeerStep, Script, ScriptConnection
 
 COMMAND = "npx run my-agent@0.3.0"
@@ -101,24 +101,17 @@ def exit_agent(code: int = 0) -> PipeAction:
     )
 
 
-def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
-    """Return a conversation; if it does not end with an exit, a clean end is added. `fetches`: the
-    card is fetched first.
-    """
+def pipe_script(*acts: PipeAction) -> Script:
+    """Return a conversation; if it does not end with an exit, a clean end is added."""
 
     def make() -> ScriptConnection:
-        first = (
-            (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card"))
-            if fetches
-            else ()
-        )
         last = (
             ()
             if any(act.kind is ChunkKind.EXITED for act in acts)
             else (close_input(), close_output(), exit_agent())
         )
         steps, at = [], STEP
-        for act in (*first, *acts, *last):
+        for act in (*acts, *last):
             if act.seconds:
                 at += int(act.seconds * 1000) * MS
                 continue

@@ -1,6 +1,8 @@
 """Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
 3.3.2, 3.6, 7.4)."""
 
+from codecs import BOM_UTF8
+
 from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
@@ -36,6 +38,21 @@ from a2a_proxy.wire.sse import SseEvent
 
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
+_NOT_RPC = "HTTP 200"
+"""Begin of the error of a call whose answer is no JSON-RPC."""
+_ONE_OBJECT = "one JSON object"
+_JSON_TYPES = ("application/json", "application/a2a+json")
+_ERROR_STEPS = {
+    "TASK_NOT_CANCELABLE": "nothing: the task has ended, or cannot be cancelled",
+    "TASK_NOT_FOUND": "use a task id that this agent has returned; it may have forgotten it",
+    "METHOD_NOT_FOUND": "leave the operation out: the agent does not offer it",
+    "UNSUPPORTED_OPERATION": "leave the operation out: the agent does not offer it, or not for a "
+    "task in this state",
+    "UNIMPLEMENTED": "leave the operation out: the agent does not offer it",
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": "use a stream or GetTask: the agent sends no notifications",
+    "TASK_GENERATION_MISMATCH": "call GetTask, and repeat the request for the task as it is now",
+}
+"""What to do, by the name of the error."""
 _SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
 _CANCELLED, _DEADLINE_EXCEEDED = 1, 4
 _GRPC_SERVER_ERRORS = frozenset({2, 13, 14, 15})
@@ -219,13 +236,21 @@ def wrong_container(call: CallFacts) -> Ending | None:
     if exchange.binding not in HTTP or exchange.status != 200 or exchange.ours:
         return None
     what, inside = _read_sequence(call)
-    is_unread = not exchange.error or exchange.error.startswith("HTTP 200")
-    if not what and not exchange.events and is_unread and call.by_itself:
-        what, inside = _read_body(call.error_body.strip())
-    if not what:
-        return None
     media = call.media_type
     due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
+    is_unread = not exchange.error or exchange.error.startswith(_NOT_RPC)
+    if not what and not exchange.events and is_unread and call.by_itself:
+        what, inside = _read_body(call.error_body.strip())
+        if what == _ONE_OBJECT and media in _JSON_TYPES and due in _JSON_TYPES:
+            if not call.error_body.startswith(BOM_UTF8):
+                return None  # the right container of something else
+            return Ending(
+                summary=f"the answer is JSON behind a byte order mark under `{media}`, which most "
+                "clients cannot read",
+                next_step="send the JSON without a byte order mark (RFC 8259 8.1)",
+            )
+    if not what:
+        return None
     under = f"under `{media}`" if media else "without a content type"
     wanted = "without the framing of events" if media == due else f"`{due}` is due"
     return Ending(
@@ -243,7 +268,8 @@ def _read_sequence(call: CallFacts) -> tuple[str, str]:
     if not found:
         return "", ""
     is_error = any(each.kind is FrameKind.ERROR for each in found)
-    return _name_sequence(found[0].framing, len(found), call.exchange.error if is_error else "")
+    framing = "".join(each.framing for each in found)
+    return _name_sequence(framing, len(found), call.exchange.error if is_error else "")
 
 
 def _read_body(body: bytes) -> tuple[str, str]:
@@ -263,7 +289,8 @@ def _read_body(body: bytes) -> tuple[str, str]:
         (each["error"] for each in objects if isinstance(each.get("error"), dict)), {}
     )
     code, text = str(error.get("code", ""))[:12], str(error.get("message", ""))[:80]
-    return _name_sequence(found[0].framing, len(values), f"{code}: {text}" if error else "")
+    framing = "".join(each.framing for each in found)
+    return _name_sequence(framing, len(values), f"{code}: {text}" if error else "")
 
 
 def _name_sequence(framing: str, count: int, error: str) -> tuple[str, str]:
@@ -272,7 +299,7 @@ def _name_sequence(framing: str, count: int, error: str) -> tuple[str, str]:
     elif count > 1:
         what = f"{count} JSON objects (NDJSON)"
     else:
-        what = "a JSON error" if error else "one JSON object"
+        what = "a JSON error" if error else _ONE_OBJECT
     return what, f"; it says {error}" if error else ""
 
 
@@ -382,10 +409,16 @@ def agent_error(call: CallFacts) -> Ending | None:
         is_internal = exchange.grpc_status in _GRPC_SERVER_ERRORS
     else:
         is_internal = bool({exchange.error_code, exchange.status} & _SERVER_ERRORS)
+    step = "correct the request as the error says"
+    if is_internal:
+        step = "look into the agent's log at that time"
+    elif exchange.error.startswith(_NOT_RPC):
+        is_internal, step = True, "answer with a JSON-RPC response, also for an error"
+    for reason, other in _ERROR_STEPS.items():
+        if exchange.error.startswith(reason):
+            step = other
     return Ending(
         summary=exchange.error,
-        next_step="look into the agent's log at that time"
-        if is_internal
-        else "correct the request as the error says",
+        next_step=step,
         actor=Actor.AGENT if is_internal else Actor.CLIENT,
     )

@@ -323,7 +323,8 @@ def no_answer(call: CallFacts) -> Ending | None:
             actor=Actor.BETWEEN,
             evidence=tuple(each.place for each in alike[:6]),
         )
-    if call.elapsed <= _AT_ONCE and not call.session.is_served(exchange):
+    is_new = not exchange.response_started and not call.session.is_served(exchange)
+    if is_new and call.elapsed <= _AT_ONCE:
         where = _host(call)
         tls = call.connection is not None and call.connection.upstream.startswith("https://")
         other = "plain HTTP" if tls else "TLS"

@@ -1,7 +1,10 @@
 """Causes in a task: questions without an answer, abandoned tasks, lost events (A2A 1.0
 sections 3.4.3, 4.1.3)."""
 
+from typing import Any
+
 from a2a_proxy.model.values import Actor, Binding, Exchange, FrameKind, Severity
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.endings.call_facts import ACTIVE, SECOND_NS, CallFacts, format_ns
 from a2a_proxy.rules.endings.call_index import is_waiting
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
@@ -62,7 +65,7 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
             if request is None:
                 continue
             payload = call.session.source.read_payload(each.id, request.seq)
-            if b"eferenceTaskIds" in payload and exchange.task_id.encode() in payload:
+            if exchange.task_id in _named_tasks(decode_payload(payload, request.schema)):
                 return Ending(
                     summary=f"the answer in #{each.id} names the task in referenceTaskIds only: "
                     f"{_new_task(each)}, and the question is unanswered",
@@ -70,6 +73,14 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
                     evidence=(call.place(call.last_event), (each.id, request.seq)),
                 )
     return None
+
+
+def _named_tasks(request: Any) -> list[Any]:
+    """Return the `referenceTaskIds` of a request that sends a message."""
+    value = request.get("params", request) if isinstance(request, dict) else None
+    message = value.get("message") if isinstance(value, dict) else None
+    named = message.get("referenceTaskIds") if isinstance(message, dict) else None
+    return named if isinstance(named, list) else []
 
 
 def _asked_here(call: CallFacts) -> bool:

@@ -1,7 +1,7 @@
 """Rules about the time that peers take (manual/protocol.md "Calls that wait"), and clocks that
 differ.
 
-Slow answers are information: the user decides how slow is too slow.
+Long pauses are information: the user decides how long is too long.
 """
 
 from collections.abc import Iterator
@@ -10,18 +10,15 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Severity
-from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 
 SECOND_NS = 1000 * MS
-MAX_FIRST_EVENT = 5 * SECOND_NS
-MAX_UNARY = 10 * SECOND_NS
 MAX_WAITING = 600.0
 """Seconds."""
 MAX_SKEW = 5_000 * MS
@@ -44,64 +41,6 @@ _FIRST_EVENTS = (snapshot("SUBMITTED"), status("WORKING"))
 def format_seconds(ns: int) -> str:
     """Format a duration: `12.3 s`."""
     return f"{ns / SECOND_NS:.1f} s"
-
-
-@rule(
-    "A2A-LAT-001",
-    "First event of a stream is slow",
-    Severity.INFO,
-    section="a2a-proxy: latency of streams",
-    scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.FIRST,
-    operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream(
-        "SendStreamingMessage", send(), EventPause(6), *_FIRST_EVENTS, status("COMPLETED")
-    ),
-    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
-)
-def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first event of a stream arrives more than 5 s after the end of the request.
-
-    The user of the client sees no reaction during this time. The agent should send the Task, or a
-    first status update, before it starts to work.
-    """
-    asked = context.exchange.request_ended or context.exchange.started
-    if context.at - asked > MAX_FIRST_EVENT:
-        yield RuleFinding(
-            summary=f"the agent sent the first event after {format_seconds(context.at - asked)}"
-        )
-
-
-@rule(
-    "A2A-LAT-003",
-    "Answer to a simple call is slow",
-    Severity.INFO,
-    section="a2a-proxy: latency of calls",
-    scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.FIRST,
-    operations=(
-        *("GetTask", "ListTasks", "CancelTask", "GetExtendedAgentCard"),
-        *("CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig"),
-        *("ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig"),
-    ),
-    flagged=rpc("GetTask", {"id": "t1"}, task(), seconds=12),
-    clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
-)
-def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that only reads or changes stored data (such as GetTask or ListTasks) is answered
-    after more than 10 s. Long polls are not judged.
-
-    Such calls do not wait for the agent's work: the agent, or a proxy in front of it, is overloaded
-    or stuck.
-    """
-    request_snapshot = context.exchange.request_ended or context.exchange.started
-    if context.at - request_snapshot > MAX_UNARY and not (
-        context.record.request_snapshot and context.record.request_snapshot.generation
-    ):
-        yield RuleFinding(
-            summary=f"the agent answered {context.operation} after "
-            f"{format_seconds(context.at - request_snapshot)}"
-        )
 
 
 def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
