@@ -161,10 +161,10 @@ def credentials_refused(call: CallFacts) -> Ending | None:
         return None
     exchange = call.exchange
     found = find_credentials(call.exchange, call.declarations)
-    used = ", ".join(dict.fromkeys(map(str, found)))
+    used = ", ".join(dict.fromkeys(str(each).partition(":")[0] for each in found))
     forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
     return Ending(
-        summary=f"the agent does not accept {used}; its answer is {exchange.error}",
+        summary=f"the agent refuses {used} of the request: {exchange.error}",
         next_step="ask the owner of the agent for the permission"
         if forbidden
         else "obtain another credential: this one is wrong or expired",
