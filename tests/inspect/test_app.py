@@ -12,6 +12,8 @@ from rich.cells import cell_len
 
 from a2a_inspect.app import run_app
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.rules.examples.conversation import rpc
+from a2a_proxy.rules.examples.objects import send
 from support_inspect import (
     MS,
     changes,
@@ -26,6 +28,7 @@ from support_inspect import (
     writer,
 )
 from support_recording import STARTED
+from support_rules import record
 from support_screen import LARGE, SMALL, looking
 
 
@@ -116,6 +119,21 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         )
         await person.types("G")
         await person.sees("CONNECTION", "127.0.0.1:5000")
+
+
+async def test_the_findings_tab_says_why_a_call_did_not_end_well(tmp_path: Path) -> None:
+    """Above the findings: the cause, who must act, and what to do."""
+    script = rpc("SendMessage", send(), finish="cut")
+    record(tmp_path / "r.db", script.make_chunks())
+    async with looking(tmp_path / "r.db", LARGE) as person:
+        await person.sees("OPERATION")
+        await person.types("enter", "4")
+        await person.sees(
+            "WHY IT DID NOT END WELL",
+            "error no-answer the agent's side reset the connection without an answer",
+            "must act: agent",
+            "next: ",
+        )
 
 
 async def test_the_screen_follows_a_growing_recording(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
+from a2a_inspect.data.ending_words import ending_facts
 from a2a_proxy.model.values import Exchange, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
@@ -16,7 +17,6 @@ from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, make_key
-from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.families.end.connection import explain_connection
 
@@ -181,24 +181,9 @@ def _account_lines(
 ) -> Iterator[str]:
     for row, ending in found:
         yield _title(row, several=several)
-        rule = all_rules()[ending.rule]
-        level = ending.severity.name.lower() if ending.severity is not None else "no failure"
         yield f"  {make_visible(ending.summary)}"
-        facts = {
-            "cause": f"{ending.cause}: {rule.title} ({ending.rule}, {level})",
-            "received": ending.received,
-            "ended by": ending.ended_by,
-            "agent": ending.agent_did,
-            "must act": ending.actor.value if ending.severity is not None and ending.actor else "",
-            "may be": ", or ".join(ending.remaining),
-            "decides": ending.decides,
-            "next": ending.next_step,
-            "command": ending.command,
-            "confidence": ending.confidence,
-        }
-        for name, value in facts.items():
-            if value:
-                yield f"    {name:12}{make_visible(value)}"
+        for name, value in ending_facts(ending).items():
+            yield f"    {name:12}{value}"
         for number, (exchange, seq) in enumerate(ending.evidence):
             line = _evidence_line(recording, row.session, exchange, seq)
             yield f"    {'' if number else 'rests on':12}{make_visible(line)}"

@@ -30,7 +30,7 @@ from a2a_inspect.widgets.facts import (
     paint_facts,
     paint_fields,
 )
-from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
+from a2a_inspect.widgets.finding_lines import ending_lines, finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import HexView
 from a2a_inspect.widgets.tab_line import TABS, TabLine
 from a2a_inspect.widgets.text_view import TextView
@@ -203,20 +203,19 @@ class Detail(Vertical):
 
     async def _read_finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
         until = self._source.until
-        nothing: tuple[tuple[list[Finding], int], GapWords] = (([], 0), {})
+        nothing: tuple[tuple[list[Finding], int], GapWords, list[str]] = (([], 0), {}, [])
 
-        def read(recording: Recording) -> tuple[tuple[list[Finding], int], GapWords]:
-            return find_findings(recording, stream.row, seq, until), read_gaps(
-                recording, stream.row, until
-            )
+        def read(recording: Recording) -> tuple[tuple[list[Finding], int], GapWords, list[str]]:
+            found = find_findings(recording, stream.row, seq, until)
+            ending = ending_lines(recording, stream.row) if not until else []
+            return found, read_gaps(recording, stream.row, until), ending
 
         try:
-            (found, total), gaps = await self._source.run_query(read, nothing)
+            (found, total), gaps, ending = await self._source.run_query(read, nothing)
         except RecordingError as trouble:
             return [make_visible(trouble.message)]
-        return await asyncio.to_thread(
-            finding_lines, found, seq, total, gaps
-        )  # the first call imports all rules
+        # The first call imports all rules.
+        return [*ending, *await asyncio.to_thread(finding_lines, found, seq, total, gaps)]
 
     async def _ask_lines(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:

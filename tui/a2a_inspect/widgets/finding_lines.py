@@ -4,9 +4,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from a2a_proxy.model.values import Finding
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow
 
 _INDENT = "  "
 _GAP_PREFIX = f"{_INDENT}≠ "
+
+
+def ending_lines(recording: Recording, row: ExchangeRow) -> list[str]:
+    """Return why a call did not end well, whatever its frame; nothing if it ended well."""
+    from a2a_inspect.data.ending_words import ending_facts, ending_level, read_ending
+
+    ending = read_ending(recording, row)
+    if ending is None:
+        return []
+    level = ending_level(ending).replace(" ", "-")
+    return [
+        "WHY IT DID NOT END WELL",
+        "",
+        f"{level} {ending.cause} {make_visible(ending.summary)}",
+        *(f"{_INDENT}{name}: {value}" for name, value in ending_facts(ending).items()),
+        "",
+    ]
 
 
 def finding_lines(

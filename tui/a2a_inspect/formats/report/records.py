@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from a2a_inspect.data.ending_words import ending_facts
 from a2a_inspect.data.finding_words import evidence_words
 from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.frame_summary import flatten_line_ends
@@ -29,6 +30,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.endings.ending import Ending
 
 MAX_PAYLOAD = 256 << 10
 """Maximum characters of a payload in the report."""
@@ -118,10 +120,16 @@ def _payload_text(value: object) -> tuple[str, str]:
         return "nested too deeply to show", "text"
 
 
-def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[str, object]:
+def exchange_record(
+    row: ExchangeRow, notes: Sequence[str], first: int, ending: Ending | None
+) -> dict[str, object]:
     """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
-    facts = {
+    facts: dict[str, object] = {}
+    if ending is not None and ending.is_worth_reading:
+        facts["why it did not end well"] = ending.summary
+        facts |= ending_facts(ending)
+    facts |= {
         name: value
         for name, value in exchange_object(exchange).items()
         if value not in (None, "", [])

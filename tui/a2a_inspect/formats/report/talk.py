@@ -17,6 +17,7 @@ from a2a_proxy.model.values import Exchange, Finding
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 
@@ -35,6 +36,7 @@ class ReportConversation:
         tables: RecordTables,
         tallies: CallTallies,
         add_finding: _FindingListener,
+        endings: EndingReader,
     ) -> None:
         self._recording = recording
         self._conversation = conversation
@@ -42,6 +44,7 @@ class ReportConversation:
         self._tables = tables
         self._tallies = tallies
         self._add_finding = add_finding
+        self._endings = endings
         self._exchange_numbers = sorted(conversation.exchanges)
         self._record_numbers = {
             number: tables.count_records("exchange") + index
@@ -115,7 +118,10 @@ class ReportConversation:
                 continue
             first = self._first_rows.get(number, -1)
             self._tables.add(
-                "exchange", records.exchange_record(row, self._notes.line_at(number), first)
+                "exchange",
+                records.exchange_record(
+                    row, self._notes.line_at(number), first, self._endings.read(row)
+                ),
             )
             self._tallies.add_exchange(row, first)
             standing = text.outcome_label(row.exchange)

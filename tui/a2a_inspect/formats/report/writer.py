@@ -23,6 +23,7 @@ from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy import __version__
 from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.rows import SessionRow
 
 
@@ -38,6 +39,7 @@ class _ReportWriter:
         self._selection = selection
         self._stream = stream
         self._tables = RecordTables(stream)
+        self._endings = EndingReader(selection.recording)
         self._rule_counts: Counter[str] = Counter()
         self._rule_severities: dict[str, Severity] = {}
         """Rule -> severity."""
@@ -101,7 +103,13 @@ class _ReportWriter:
             talk = LaneConversation(recording, row.key, only_keys=only, links=links)
             exchanges |= talk.exchanges
             conversation = ReportConversation(
-                recording, talk, notes, self._tables, self._tallies, self._add_finding
+                recording,
+                talk,
+                notes,
+                self._tables,
+                self._tallies,
+                self._add_finding,
+                self._endings,
             )
             conversation.write()
             self._failed_count += conversation.failed_exchanges
