@@ -22,16 +22,29 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rpc
+from a2a_proxy.rules.examples.objects import send
 from support_hostile import evil_texts
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_recording import STARTED
 from support_report import Page, Report, reported
+from support_rules import record
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).resolve().parents[4] / "recordings").glob("*.a2a.jsonl"))
 every = pytest.mark.parametrize("cassette", thin(SAMPLES, 7))
 MARKUP = "</script><script>alert(1)</script><!--\u2028<img src=x onerror=alert(1)>"
 WHAT, PLACE, EXCHANGE, MORE = 0, 6, 9, 10
+
+
+def test_exchange_has_its_ending(tmp_path: Path) -> None:
+    """Why it did not end well, before its other facts; nothing if it ended well."""
+    script = rpc("SendMessage", send(), finish="cut") + CLEAN_SEND
+    record(tmp_path / "r.db", script.make_chunks())
+    failed, fine = (each["facts"] for each in reported(tmp_path / "r.db").table("exchange"))
+    assert list(failed)[0] == "why it did not end well"
+    assert failed["must act"] == "agent"
+    assert "cause" not in fine
 
 
 @every
