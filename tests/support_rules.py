@@ -26,7 +26,7 @@ from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import find_endings
+from a2a_proxy.rules.endings.evaluate import find_ending
 from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.examples.script import Script
 from support_recording import facts
@@ -83,8 +83,9 @@ def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
     observer, out = _observe(chunks)
     frames = [each for each in out if type(each) is Frame]
     source = _ObservedCalls(frames, observer.pop_changes(), chunks[-1].at)
-    found = find_endings(SessionCalls(source), source.read_exchanges())
-    return {each.exchange: each for each in found}
+    calls = SessionCalls(source)
+    found = {each.id: find_ending(calls, each) for each in source.read_exchanges()}
+    return {number: each for number, each in found.items() if each is not None}
 
 
 def find_again(recording: Recording, session: SessionRow) -> list[Finding]:

@@ -593,3 +593,17 @@ def test_frames_of_the_proxy_are_read_in_the_middle_of_a_frame_of_the_agent():
     ]
     assert events[2].status == 503
     assert events[-1].start == len(agent)
+
+
+def test_a_read_with_a_large_header_block_is_read_to_its_end():
+    """However much was read before it."""
+    decoder, events = Http2Decoder(), []
+    decoder.feed(UP, PREFACE + frame(4, 0, 0) + frame(1, 5, 1, b"\x83\x86\x84"), 1, events)
+    decoder.feed(DOWN, frame(4, 0, 0) + frame(1, 4, 1, b"\x88"), 1, events)
+    events.clear()
+    decoder._sides[DOWN].budget = MAX_FRAME_SIZE + 1
+    field = Encoder().encode([(b"x", b"y" * (MAX_FRAME_SIZE - 20))], huffman=False)
+    ignored = frame(1, 4, 2, field)
+    read = ignored + frame(0, 0, 1, b"hello ") + frame(0, 1, 1, b"world")
+    decoder.feed(DOWN, read, 2, events)
+    assert [type(each).__name__ for each in events] == ["Body", "Body", "End"]

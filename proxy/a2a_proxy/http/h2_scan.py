@@ -87,12 +87,21 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         """
         if self.dumb:
             return len(data)
-        if self.opaque and not self._put:
+        if self.is_passing:
             self.out.append(data[start:])
             return len(data)
         if start or self.rest or self.preface:
-            return self.scan(data, start, self)
-        return self.scan_frames(data, start, self)
+            stop = self.scan(data, start, self)
+        else:
+            stop = self.scan_frames(data, start, self)
+        if self.opaque and not self._put:
+            self.out += self._take_rest()
+        return stop
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether all further bytes are forwarded without being scanned."""
+        return self.opaque and not self._put
 
     @property
     def is_inside_frame(self) -> bool:

@@ -61,6 +61,8 @@ MAX_DEBUG_DATA = 4096
 
 MAX_STREAMS = 1 << 18
 """Maximum number of streams open at the same time on one connection."""
+_LEAST_BUDGET = UNLIMITED >> 1
+"""A budget that no read spends, whatever frames it holds: the scanner reads to its end."""
 
 # State bits of a stream: header block seen (1 toward the agent, 2 toward the client), ended (4, 8),
 # cut (16).
@@ -104,7 +106,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
         self._at = at
         if self._direction is not direction:
             self._direction = direction
-        if side.budget <= MAX_FRAME_SIZE:
+        if side.budget < _LEAST_BUDGET:
             side.budget = UNLIMITED
         try:
             if side.rest or side.preface:

@@ -10,6 +10,7 @@ import time
 import pytest
 from h2.events import DataReceived, StreamEnded, StreamReset, TrailersReceived
 from h2.settings import SettingCodes
+from hpack import Encoder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -707,3 +708,44 @@ def test_a_long_frame_that_is_no_card_is_split_in_linear_time():
         min(release(16_000_000) for _ in range(2))
         < 10 * min(release(4_000_000) for _ in range(2)) + 0.05
     )
+
+
+@pytest.mark.parametrize("cut", range(1, 14))
+def test_a_card_that_waits_for_the_end_of_a_frame_is_sent_when_editing_has_ended(cut):
+    """The client makes an error, so that nothing is scanned any more: all bytes go on in order."""
+    editor, sent = Http2Editor(plan(LONGER)), {UP: b"", DOWN: b""}
+
+    def feed(direction, data):
+        if not editor.is_active:
+            sent[direction] += data
+            return
+        for output in editor.feed(direction, data, 1.0):
+            sent[output.direction] += output.data
+
+    requests, answers = Encoder(), Encoder()
+    feed(UP, PREFACE + frame(4, 0, 0, struct.pack(">HI", 4, 50)))
+    feed(DOWN, frame(4, 0, 0) + frame(4, 1, 0))
+    feed(UP, frame(4, 1, 0))
+    for stream, path in ((1, PLAIN_PATH), (3, CARD_PATH)):
+        feed(UP, frame(1, 5, stream, requests.encode(request(path))))
+        feed(DOWN, frame(1, 4, stream, answers.encode(RESPONSE)))
+    feed(DOWN, frame(0, 0, 3, message(b"a card")))  # longer than the window
+    event, rest = frame(0, 0, 1, b"e" * 40), frame(0, 0, 1, b"more") + frame(0, 1, 1, b"end")
+    feed(DOWN, event[:20])
+    feed(UP, frame(8, 0, 3, (1000).to_bytes(4, "big")))
+    feed(UP, frame(9, 4, 1, b"\x83"))  # CONTINUATION without HEADERS
+    feed(DOWN, event[20:] + rest[:cut])
+    feed(DOWN, rest[cut:])
+    begin = sent[DOWN].index(event)
+    assert b"a card and more" in sent[DOWN][begin + len(event) :]
+    assert sent[DOWN].endswith(rest)
+
+
+def test_data_is_passed_without_windows_if_no_card_is_rewritten():
+    """Nothing is held then, so that nothing counts how much the client takes."""
+    editor = Http2Editor(plan(None, AGENT))
+    editor.feed(UP, PREFACE + frame(4, 0, 0), 1.0)
+    editor.feed(UP, frame(1, 5, 1, Encoder().encode(request(PLAIN_PATH))), 1.0)
+    editor.feed(DOWN, frame(4, 0, 0), 1.0)
+    event = frame(0, 0, 1, bytes(1000))
+    assert all(editor.pass_to_client(event) for _ in range(2 * WINDOW // 1000))

@@ -2,6 +2,7 @@
 a text."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,8 @@ _PIECES_FLAG = 32
 _MAX_CACHED_HEADERS = 256
 """Number of exchanges whose headers are cached, because frames of several exchanges alternate."""
 _NS_PER_SECOND = 1_000_000_000
+_CAUSE_SECONDS = 5.0
+_MAX_CAUSES = 10_000
 
 
 class QueryFunctions:
@@ -34,6 +37,9 @@ class QueryFunctions:
         self._db = db
         self._make_cause_reader = make_cause_reader
         self._read_cause: Callable[[int], str] | None = None
+        self._read_cause_at = 0.0
+        self._causes: dict[int, str] = {}
+        """Causes of endings by the key of the call: each of its frames asks for it."""
         self._payloads = payloads
         self._shapes: dict[int, tuple[str, int]] = {}
         self._parsed: tuple[int, Any] = (0, None)
@@ -41,7 +47,7 @@ class QueryFunctions:
         several times."""
         self._lines: dict[tuple[str, int, int], tuple[str, ...]] = {}
         """Recently read headers as `name: value`, of one side or of both."""
-        self.trouble: Exception | None = None
+        self.trouble: BaseException | None = None
         """Cause of the last query's failure. SQLite itself only reports that a function failed."""
         for name, count, function in self._sql_functions():
             db.create_function(name, count, self._record_trouble(function), deterministic=True)
@@ -83,13 +89,21 @@ class QueryFunctions:
 
     def start_query(self) -> None:
         """Begin a query on the present contents: traffic that was recorded since the last one may
-        explain other calls."""
-        self._read_cause = None
+        explain other calls. While queries follow each other, as of a list that is followed, what
+        was read for the last one is kept for a moment."""
+        if time.monotonic() - self._read_cause_at > _CAUSE_SECONDS:
+            self._read_cause = None
+            self._causes.clear()
 
     def _find_cause(self, key: int) -> str:
         if self._read_cause is None:
             self._read_cause = self._make_cause_reader()
-        return self._read_cause(key)
+            self._read_cause_at = time.monotonic()
+        if key not in self._causes:
+            if len(self._causes) >= _MAX_CAUSES:
+                self._causes.clear()
+            self._causes[key] = self._read_cause(key)
+        return self._causes[key]
 
     def _record_trouble(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -97,7 +111,7 @@ class QueryFunctions:
                 found = function(*arguments)
             except RecordingError:
                 return 0  # this row is damaged, but the others can still be searched
-            except Exception as wrong:
+            except BaseException as wrong:  # also Ctrl-C, which SQLite would take for an error
                 self.trouble = wrong
                 raise
             return int(found) if isinstance(found, bool) else found

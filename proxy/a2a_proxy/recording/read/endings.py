@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.values import Connection, Exchange, Finding, Frame, Task
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
     ExchangeRow,
@@ -19,7 +20,7 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import find_endings
+from a2a_proxy.rules.endings.evaluate import find_ending
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 
 
@@ -59,7 +60,7 @@ class EndingReader:
             session = self._recording.read_session(row.session)
             assert session is not None
             self._sessions[row.session] = SessionCalls(_StoredCalls(self._recording, session))
-        return next(find_endings(self._sessions[row.session], [row.exchange]), None)
+        return _find_ending(self._sessions[row.session], row.exchange)
 
     def read_cause(self, key: int) -> str:
         """Return the name of the cause of a call's ending; empty if there is none that is worth
@@ -72,7 +73,19 @@ class EndingReader:
 def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[Ending]:
     """Yield the endings of the calls of a session."""
     source = _StoredCalls(recording, session)
-    return find_endings(SessionCalls(source), source.read_exchanges())
+    calls = SessionCalls(source)
+    for each in source.read_exchanges():
+        ending = _find_ending(calls, each)
+        if ending is not None:
+            yield ending
+
+
+def _find_ending(calls: SessionCalls, exchange: Exchange) -> Ending | None:
+    """Return the ending of a call; None also if what the recording has of it is damaged."""
+    try:
+        return find_ending(calls, exchange)
+    except RecordingError:
+        return None
 
 
 def report_failures(
@@ -81,11 +94,14 @@ def report_failures(
     """Yield the findings of the endings of a session that ends now, `ended` in ns: of many alike
     the first ones and a total."""
     limit = RepeatLimit()
-    for each in session_endings(recording, msgspec.structs.replace(session, ended=ended)):
-        if each.severity is not None:
-            kind = (each.rule, int(each.severity), "", -1, "")
-            if limit.count_finding(kind, {}, (each.exchange, -1)):
-                yield each.to_finding()
+    source = _StoredCalls(recording, msgspec.structs.replace(session, ended=ended))
+    calls = SessionCalls(source)
+    for call in source.read_exchanges():
+        ending = _find_ending(calls, call)
+        if ending is not None and ending.severity is not None:
+            kind = (ending.rule, int(ending.severity), call.agent, -1, call.operation)
+            if limit.count_finding(kind, {}, (call.id, -1)):
+                yield ending.to_finding()
     yield from limit.make_totals(ended)
 
 

@@ -31,6 +31,10 @@ _ADVANCE = (
     "UPDATE session SET segment = ?, position = ?, snapshot = coalesce(?, snapshot)"
     " WHERE id = ? AND segment IS ? AND position IS ?"
 )
+_DELETE_ENDINGS = (
+    "DELETE FROM finding WHERE session = ? AND rule IN "
+    "(SELECT id FROM text WHERE value LIKE 'A2A-END-%')"
+)
 
 
 class Writer:
@@ -132,6 +136,8 @@ class Writer:
         """
         store = self._open_tables()
         with self._transaction(store.db):
+            # A recorder that died after this may have stored them.
+            store.db.execute(_DELETE_ENDINGS, (store.session,))
             store.states.write(_NO_CHANGES, findings)
             store.blocks.close()
             store.db.execute(

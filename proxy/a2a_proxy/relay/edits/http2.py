@@ -132,17 +132,19 @@ class Http2Editor(Http2Stage):
     def pass_to_client(self, data: bytes) -> bool:
         """Account for a DATA frame while no message is edited, and return True; False if `feed`
         must be called."""
-        scanner, delivery, length = self._client, self._delivery, len(data) - FRAME_HEAD_SIZE
+        scanner, length = self._client, len(data) - FRAME_HEAD_SIZE
         if (
             length < 0
             or data[3] != DATA
             or int.from_bytes(data[:3]) != length
             or scanner.is_inside_frame
-            or delivery.streams
-            or delivery.connection < length
         ):
             return False
-        delivery.connection -= length
+        if self._answers is not None:  # otherwise nothing is held, and no windows are followed
+            delivery = self._delivery
+            if delivery.streams or delivery.connection < length:
+                return False
+            delivery.connection -= length
         scanner.offset += len(data)
         return True
 
@@ -191,7 +193,7 @@ class Http2Editor(Http2Stage):
     @property
     def is_active(self) -> bool:
         """False once editing has ended and nothing is held."""
-        return not (self._agent.opaque and self._client.opaque)
+        return not (self._agent.is_passing and self._client.is_passing)
 
     # The client's frames
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from a2a_proxy.model.event import TaskState
@@ -26,7 +28,10 @@ from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_decla
 
 _MAX_CALLS = 1000
 _MAX_RETRIES = 100
+_MAX_SAMPLE = 50
 SECOND_NS = 1_000_000_000
+_LONG_TIME = 5 * SECOND_NS
+_TOLERANCE = 150_000_000
 _EVENT_WORDS = {
     EventKind.TASK: "task",
     EventKind.MESSAGE: "message",
@@ -77,13 +82,28 @@ class LeftCall(NamedTuple):
 
     place: tuple[int, int]
     """The last frame that the client received."""
-    by_client: bool
     elapsed: int
     """ns."""
     silence: int
     """ns."""
     ended: int
     """Time of the end, ns."""
+
+
+class AlikeCalls(NamedTuple):
+    """Calls that one side broke off after the same time."""
+
+    total: int
+    calls: list[LeftCall]
+    """Some of them."""
+
+    @property
+    def is_timer(self) -> bool:
+        """Whether a timer ended them: at different times, as one event does not, and after a time
+        that is long, or was found often, as chance does not make it."""
+        ends = [each.ended for each in self.calls]
+        is_apart = max(ends, default=0) - min(ends, default=0) > SECOND_NS // 2
+        return is_apart and (self.total > 2 or self.calls[0].elapsed >= _LONG_TIME)
 
 
 class SessionCalls:
@@ -153,21 +173,45 @@ class SessionCalls:
         """Whether another call of the same binding was answered by the same agent."""
         return (exchange.agent, exchange.binding) in self.index.served
 
-    @cached_property
-    def streams_left(self) -> list[LeftCall]:
-        """The streams that a peer ended while the task was active and not cancelled."""
-        calls = map(self.call, self.index.streams_left)
-        return [_make_left(call) for call in calls if call.is_active and not call.was_cancelled]
+    def forget(self, call: CallFacts) -> None:
+        """Do not keep the facts of a call."""
+        self._calls.pop(call.exchange.id, None)
+
+    def find_alike(self, call: CallFacts, what: str, duration: str) -> AlikeCalls:
+        """Return the calls that the same side broke off after the same time, this one too if it is
+        among them: of the client all, of an agent those of this agent.
+
+        `what` is `streams` (of active tasks), `unanswered` or `all`; `duration` is `elapsed` or
+        `silence`.
+        """
+        agent = "" if call.by_client else call.exchange.agent
+        calls = self._left.get((what, agent, duration), [])
+        wanted, key = getattr(call, duration), attrgetter(duration)
+        tolerance = max(wanted * 3 // 100, _TOLERANCE)
+        begin = bisect_left(calls, wanted - tolerance, key=key)
+        end = bisect_right(calls, wanted + tolerance, key=key)
+        step = max((end - begin) // _MAX_SAMPLE, 1)
+        return AlikeCalls(end - begin, sorted(calls[begin:end:step]))
 
     @cached_property
-    def calls_unanswered(self) -> list[LeftCall]:
-        """The calls that a peer ended before the first answer and that were not cancelled."""
-        calls = map(self.call, self.index.calls_unanswered)
-        return [_make_left(call) for call in calls if not call.was_cancelled]
-
-
-def _make_left(call: CallFacts) -> LeftCall:
-    return LeftCall(call.place(call.last), call.by_client, call.elapsed, call.silence, call.ended)
+    def _left(self) -> dict[tuple[str, str, str], list[LeftCall]]:
+        found: dict[tuple[str, str, str], list[LeftCall]] = {}
+        numbers = sorted({*self.index.streams_left, *self.index.calls_unanswered})
+        for number in numbers:
+            call = CallFacts(self.source.read_exchange(number), self)
+            if call.was_cancelled:
+                continue
+            left = LeftCall(call.place(call.last), call.elapsed, call.silence, call.ended)
+            what = ["all"]
+            what += ["unanswered"] if not call.exchange.events else []
+            what += ["streams"] if call.exchange.streaming and call.is_active else []
+            agent = "" if call.by_client else call.exchange.agent
+            for kind in what if len(what) > 1 else ():
+                for duration in ("elapsed", "silence"):
+                    found.setdefault((kind, agent, duration), []).append(left)
+        for (_, _, duration), calls in found.items():
+            calls.sort(key=attrgetter(duration))
+        return found
 
 
 class CallFacts:
@@ -410,12 +454,6 @@ def format_ns(ns: int) -> str:
         return f"{ns / SECOND_NS:.1f} s"
     minutes, seconds = divmod(round(ns / SECOND_NS), 60)
     return f"{minutes} min {seconds} s"
-
-
-def are_equal(durations: Iterable[int]) -> bool:
-    """Whether durations are equal as far as one timer measures them: within 3 %, or 150 ms."""
-    found = sorted(durations)
-    return found[-1] - found[0] <= max(found[-1] * 3 // 100, 150_000_000)
 
 
 def _label(state: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, Exchange
@@ -15,6 +16,7 @@ AGENT_LEFT = frozenset({"agent reset", "agent gone", "agent exited"})
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 _INTERRUPTED = frozenset(state.label for state in TaskState if state.interrupted)
 _NUMBER_BITS = 40
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
 _MAX_SENDS = 20
 _MAX_NEAR = 100
 _MAX_LEFT = 1000
@@ -28,7 +30,9 @@ class CallIndex:
     def __init__(self, exchanges: Iterable[Exchange]) -> None:
         """`exchanges` are in order and need no headers."""
         self.served: set[tuple[str, Binding]] = set()
-        """Agents and the bindings in which they have answered a call."""
+        """Agents and the bindings in which they have answered a call, also with an error."""
+        self.answered: set[str] = set()
+        """Addresses of agents that have sent a response of their protocol."""
         self.cards: dict[str, int] = {}
         """The last successful fetch of a card, by agent."""
         self.streams_left: list[int] = []
@@ -55,11 +59,13 @@ class CallIndex:
             self._waiting[exchange.context_id].append(number)
         elif exchange.states and is_waiting(exchange.states[-1]):
             self._waiting.setdefault(exchange.context_id, [])
-        if not exchange.events or exchange.ours:
+        if exchange.ours:
             return
-        if exchange.status in (0, 200):
+        if exchange.status or exchange.events:
+            self.answered.add(agent.partition("/")[0])
+        if exchange.status in (0, 200) and (exchange.events or exchange.error_code):
             self.served.add((agent, exchange.binding))
-        if exchange.error:
+        if exchange.error or not exchange.events:
             return
         if exchange.operation == "GetAgentCard":
             self.cards[agent] = number
@@ -80,11 +86,17 @@ class CallIndex:
         near = self._by_task[max(begin, here - _MAX_NEAR) : min(end, here + _MAX_NEAR)]
         return [each - first for each in near]
 
+    def is_last_of_task(self, exchange: Exchange) -> bool:
+        """Return whether no later call names the task of a call."""
+        last = (_task_hash(exchange.agent, exchange.task_id) + 1) << _NUMBER_BITS
+        place = bisect_left(self._by_task, last) - 1
+        return place < 0 or self._by_task[place] & _NUMBER_MASK <= exchange.id
+
     def successes_after(self, exchange: Exchange, at: int) -> Iterator[int]:
         """Yield the calls of the same operation and agent that began at a time, in ns, or later,
         and had a result."""
         starts, numbers = self._successes.get((exchange.agent, exchange.operation), ((), ()))
-        return iter(numbers[bisect_left(starts, at) :])
+        return islice(numbers, bisect_left(starts, at), None)
 
     def sends_after(self, waiting: Exchange) -> list[int]:
         """Return the first calls that send a message in the context of a task that waits, after the

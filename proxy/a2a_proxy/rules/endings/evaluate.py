@@ -1,13 +1,12 @@
 """The endings of a session."""
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 
 import msgspec
 
 from a2a_proxy.model.values import Binding, Exchange
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.endings.call_facts import ACTIVE, SessionCalls
+from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts, SessionCalls
 from a2a_proxy.rules.endings.call_index import is_waiting
 from a2a_proxy.rules.endings.ending import CAUSES, Cause, Ending
 
@@ -20,14 +19,14 @@ _REDIRECTED = 300
 """The statuses from here on are no results, also where the answer has no body."""
 
 
-def find_endings(session: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
-    """Yield the endings of calls, and of the tasks that they left. `exchanges` are calls of the
-    session, and need no headers."""
-    for each in exchanges:
-        if _may_have_ended_badly(each, session):
-            ending = _judge_call(session, each.id)
-            if ending is not None:
-                yield ending
+def find_ending(session: SessionCalls, exchange: Exchange) -> Ending | None:
+    """Return the ending of a call of the session, or of the task that it left; None if nothing
+    shows that it did not end well. `exchange` needs no headers."""
+    if not _may_have_ended_badly(exchange, session):
+        return None
+    call = session.call(exchange.id)
+    session.forget(call)  # its frames may be many
+    return _judge_call(session, call)
 
 
 def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
@@ -47,8 +46,7 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
         return False
     if exchange.streaming or is_waiting(state):
         return True
-    calls = session.calls_of_task(exchange)
-    return not calls or calls[-1].id == exchange.id
+    return session.index.is_last_of_task(exchange)
 
 
 @cache
@@ -59,8 +57,7 @@ def _load_causes() -> list[Cause]:
     return sorted(CAUSES.values(), key=lambda each: each.rule)
 
 
-def _judge_call(session: SessionCalls, number: int) -> Ending | None:
-    call = session.call(number)
+def _judge_call(session: SessionCalls, call: CallFacts) -> Ending | None:
     exchange = call.exchange
     for cause in _load_causes():
         ending = cause.judge(call)
@@ -77,7 +74,7 @@ def _judge_call(session: SessionCalls, number: int) -> Ending | None:
             actor=ending.actor or cause.actor,
             at=call.ended,
             connection=exchange.connection,
-            exchange=number,
+            exchange=exchange.id,
             task_id=exchange.task_id,
             received=call.describe_received(),
             ended_by=call.describe_end(),

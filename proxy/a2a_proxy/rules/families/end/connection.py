@@ -2,7 +2,6 @@
 answer, answers of something between client and agent (RFC 9110 15, A2A 1.0 section 8)."""
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -10,10 +9,12 @@ from a2a_proxy.model.values import FAULT_MARK, Actor, Binding, Finding, FrameKin
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
-from a2a_proxy.rules.endings.call_facts import SECOND_NS, CallFacts, LeftCall, are_equal, format_ns
+from a2a_proxy.rules.endings.call_facts import SECOND_NS, CallFacts, format_ns
+from a2a_proxy.rules.endings.call_index import SENDS
 from a2a_proxy.rules.endings.ending import CAUSES, HIGH, LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import CLEAN_SEND, Fields, fetch_card, rest, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send
+from a2a_proxy.rules.families.stream.words import STREAMS
 
 _REACH = "a2a-proxy cannot reach the upstream agent "
 _WAIT_WORDS = ("no answer within", "timed out")
@@ -22,15 +23,16 @@ _PROTOCOL_WORDS = ("does not speak", "speaks TLS")
 _PLAIN_HTTP_WORDS = (b"to HTTPS port", b"HTTP request to an HTTPS server", b"plain HTTP request")
 _HTTP2_START = re.compile(r"got '\\x00\\x00.{1,4}\\x04\\x00")
 """The first bytes of HTTP/2, as the decoder of HTTP/1.1 shows them: a SETTINGS frame."""
+_LEAST_ERROR = 400
 _GATEWAY_STATUSES = frozenset({502, 503, 504})
+_EMPTY_STATUSES = frozenset({200, 204})
 _NOT_OF_GATEWAYS = frozenset({401, 403, 404, 405})
 """Statuses with an HTML page that have causes of their own."""
-_REDIRECTS = range(300, 400)
+_NOT_MODIFIED = 304
+_REDIRECTS = frozenset(range(300, 400)) - {_NOT_MODIFIED}
 _JUDGED = RPC | CARD
 MIN_TIMEOUT = 1_500_000_000
 """Shortest duration that is taken for a time-out."""
-_TOGETHER = SECOND_NS // 2
-"""Time within which one event ends several calls."""
 _AT_ONCE = SECOND_NS
 """Time within which a server ends a connection whose protocol it does not speak."""
 _SEND_PATH = "/message:send"
@@ -40,13 +42,6 @@ _HTML: Fields = {"Content-Type": "text/html"}
 
 def _is_judged(call: CallFacts) -> bool:
     return call.exchange.binding in _JUDGED
-
-
-def are_apart(calls: Sequence[LeftCall]) -> bool:
-    """Return whether several calls ended at different times, as timers end them; one event, as the
-    end of a process, ends them together."""
-    ends = [each.ended for each in calls]
-    return max(ends, default=0) - min(ends, default=0) > _TOGETHER
 
 
 def _refusal(call: CallFacts) -> tuple[str, str]:
@@ -276,7 +271,11 @@ def no_answer(call: CallFacts) -> Ending | None:
     for a proxy in front of it.
     """
     exchange = call.exchange
-    if not (_is_judged(call) and call.by_agent) or call.answers or exchange.ours:
+    if not _is_judged(call) or exchange.events or exchange.error or exchange.ours:
+        return None
+    if exchange.how == "complete":
+        return _find_empty_answer(call)
+    if not call.by_agent:
         return None
     how = {"agent reset": "reset", "agent exited": "exited"}.get(exchange.how, "closed")
     how = "reset" if call.frames and call.frames[-1].note == "reset" else how
@@ -302,16 +301,12 @@ def no_answer(call: CallFacts) -> Ending | None:
     if exchange.binding is Binding.STDIO:
         step = "run the agent's command alone: does it report an error?"
         return msgspec.structs.replace(ending, next_step=step, remaining=(), decides="")
-    alike = [
-        each
-        for each in call.session.calls_unanswered
-        if not each.by_client and are_equal((each.elapsed, call.elapsed))
-    ]
-    if call.elapsed >= MIN_TIMEOUT and are_apart(alike):
+    alike = call.session.find_alike(call, "unanswered", "elapsed")
+    if call.elapsed >= MIN_TIMEOUT and alike.is_timer:
         took = format_ns(call.elapsed)
         return msgspec.structs.replace(
             ending,
-            summary=f"{len(alike)} calls ended {what} after {took}, on the agent's side: a "
+            summary=f"{alike.total} calls ended {what} after {took}, on the agent's side: a "
             f"time-out of about {took}",
             next_step="raise that time-out of the gateway or server, or let the agent answer "
             "sooner: with a task, or as a stream",
@@ -321,9 +316,10 @@ def no_answer(call: CallFacts) -> Ending | None:
             ),
             decides="a call to the agent without the part in between",
             actor=Actor.BETWEEN,
-            evidence=tuple(each.place for each in alike[:6]),
+            evidence=tuple(each.place for each in alike.calls[:6]),
         )
-    is_new = not exchange.response_started and not call.session.is_served(exchange)
+    has_answered = exchange.agent.partition("/")[0] in call.session.index.answered
+    is_new = not exchange.response_started and not has_answered
     if is_new and call.elapsed <= _AT_ONCE:
         where = _host(call)
         tls = call.connection is not None and call.connection.upstream.startswith("https://")
@@ -337,6 +333,22 @@ def no_answer(call: CallFacts) -> Ending | None:
             confidence=LOW,
         )
     return ending
+
+
+def _find_empty_answer(call: CallFacts) -> Ending | None:
+    """Return the ending of a call whose answer is complete and holds nothing."""
+    exchange = call.exchange
+    if exchange.operation not in {*STREAMS, *SENDS} or exchange.status not in _EMPTY_STATUSES:
+        return None
+    if call.answers and not call.error_body.startswith(b":"):
+        return None
+    what = "ended the stream before any event" if exchange.streaming else "sent an empty answer"
+    return Ending(
+        summary=f"the agent's side {what}, with status {exchange.status}, after "
+        f"{format_ns(call.elapsed)}",
+        next_step="look into the agent's log at that time: its handler ended without a result",
+        evidence=(call.place(call.last),),
+    )
 
 
 @cause(
@@ -364,8 +376,10 @@ def wrong_url(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if exchange.status not in (404, 405) or exchange.ours or exchange.binding not in HTTP | CARD:
         return None
-    if call.session.is_served(exchange) or b'"code"' in call.error_body:
+    if call.session.is_served(exchange) or _has_error_of_agent(call):
         return None
+    if exchange.operation not in SENDS and isinstance(decode_payload(call.error_body, JSON), dict):
+        return None  # the agent may not know this task, or this operation
     path, status = exchange.target.partition("?")[0], exchange.status
     target = f"{exchange.method if exchange.method.isupper() else 'POST'} {path}"
     if exchange.binding in CARD:
@@ -452,12 +466,18 @@ def answered_between(call: CallFacts) -> Ending | None:
         502: "see whether the agent runs: the gateway could not reach it",
         503: "see whether the agent runs: the gateway has no upstream that does",
         504: "raise the gateway's time-out for this agent, or make the agent answer sooner",
-    }.get(status, "let the client call the agent's own URL, or sign in where the page asks for it")
+    }.get(status)
+    if step is None and status >= _LEAST_ERROR:
+        step = (
+            "look into the agent's log at that time; if the request is not there, into that of "
+            "the gateway"
+        )
+    step = step or "let the client call the agent's own URL, or sign in where the page asks for it"
     by = f" (Server: {server[:40]})" if server else ""
     return Ending(
         summary=f"{what} of a gateway{by} with status {status} in place of the agent's answer",
         next_step=step,
         remaining=("a gateway answered", "the agent's own web server did"),
         decides="whether the agent's log has the request",
-        confidence=HIGH if status in (502, 504) or is_page else LOW,
+        confidence=HIGH if status in (502, 504) or (is_page and status < _LEAST_ERROR) else LOW,
     )

@@ -7,8 +7,6 @@ from a2a_proxy.rules.endings.call_facts import (
     ACTIVE,
     SECOND_NS,
     CallFacts,
-    LeftCall,
-    are_equal,
     format_ns,
     is_over,
     name_frame,
@@ -25,7 +23,7 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, run_together
-from a2a_proxy.rules.families.end.connection import MIN_TIMEOUT, are_apart
+from a2a_proxy.rules.families.end.connection import MIN_TIMEOUT
 from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
@@ -172,20 +170,6 @@ def end_not_sent(call: CallFacts) -> Ending | None:
     )
 
 
-def _similar_streams(call: CallFacts) -> list[LeftCall]:
-    """Return the streams that the same side ended after the same silence, this one too; the silence
-    of no stream is that of this one if there is no other."""
-    if call.silence < MIN_TIMEOUT:
-        return []
-    return [
-        each
-        for each in call.session.streams_left
-        if each.by_client == call.by_client
-        and each.silence >= MIN_TIMEOUT
-        and are_equal((each.silence, call.silence))
-    ]
-
-
 @cause(
     "A2A-END-017",
     "idle-timeout",
@@ -211,14 +195,16 @@ def idle_timeout(call: CallFacts) -> Ending | None:
     """
     if not (call.exchange.operation in STREAMS and call.is_active) or call.exchange.error:
         return None
-    similar = _similar_streams(call) if call.by_client or call.by_agent else []
-    if not are_apart(similar) or (call.by_client and call.was_cancelled):
+    if not (call.by_client or call.by_agent) or call.silence < MIN_TIMEOUT:
         return None
-    limit = format_ns(round(sum(each.silence for each in similar) / len(similar)))
-    others = tuple(each.place for each in similar[:6])
+    similar = call.session.find_alike(call, "streams", "silence")
+    if not similar.is_timer or (call.by_client and call.was_cancelled):
+        return None
+    limit = format_ns(round(sum(each.silence for each in similar.calls) / len(similar.calls)))
+    others = tuple(each.place for each in similar.calls[:6])
     side = "the client's side" if call.by_client else "the agent's side"
     return Ending(
-        summary=f"{len(similar)} streams were cut on {side} after {limit} of silence: an idle "
+        summary=f"{similar.total} streams were cut on {side} after {limit} of silence: an idle "
         f"time-out of about {limit}",
         next_step="raise the idle time-out of the proxy, load balancer or client on that side, or "
         "let the agent send something more often",
@@ -345,15 +331,6 @@ def work_stopped(call: CallFacts) -> Ending | None:
     )
 
 
-def _are_alike(one: LeftCall, other: CallFacts) -> bool:
-    """Whether one timer may have ended both calls: one for whole calls, or one for silences."""
-    if are_equal((one.elapsed, other.elapsed)):
-        return True
-    return min(one.silence, other.silence) >= MIN_TIMEOUT and are_equal(
-        (one.silence, other.silence)
-    )
-
-
 @cause(
     "A2A-END-020",
     "client-timeout",
@@ -377,18 +354,17 @@ def client_timeout(call: CallFacts) -> Ending | None:
     unanswered = call.by_client and not exchange.events and not exchange.error
     if not (unanswered or _has_left(call)) or call.elapsed < MIN_TIMEOUT:
         return None
-    same = [
-        each
-        for each in (*call.session.calls_unanswered, *call.session.streams_left)
-        if each.by_client and _are_alike(each, call)
-    ]
+    # One timer for whole calls, or one for silences.
+    same = call.session.find_alike(call, "all", "elapsed")
+    if not same.is_timer and call.silence >= MIN_TIMEOUT:
+        same = call.session.find_alike(call, "all", "silence")
     known = _known_timeout(call.elapsed)
-    sure = are_apart(same)
+    sure = same.is_timer
     if not sure and not known:
         return None
     took = format_ns(call.elapsed)
     what = "without an answer" if unanswered else f"while the task was {call.task_state}"
-    told = f"{len(same)} calls were given up after {took}" if sure else f"given up after {took}"
+    told = f"{same.total} calls were given up after {took}" if sure else f"given up after {took}"
     return Ending(
         summary=f"{told} {what}: {'a' if sure else 'maybe a'} time-out of the client",
         next_step="give the client more time, use a stream, or send with returnImmediately and "
@@ -398,7 +374,7 @@ def client_timeout(call: CallFacts) -> Ending | None:
         if sure
         else (f"the client has a time-out of {known} s", "its user or program ended the call"),
         decides="" if sure else "a second call that is given up after the same time",
-        evidence=tuple((each.place[0], -1) for each in same[:6]) or (call.place(None),),
+        evidence=tuple((each.place[0], -1) for each in same.calls[:6]) or (call.place(None),),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from a2a_proxy.model.values import Actor, Binding, Exchange, FrameKind, Severity
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.endings.call_facts import ACTIVE, SECOND_NS, CallFacts, format_ns
-from a2a_proxy.rules.endings.call_index import is_waiting
+from a2a_proxy.rules.endings.call_index import SENDS, is_waiting
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import QUESTION_CALL, STARTED_CALL, rpc
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
@@ -49,7 +49,7 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if not is_waiting(call.state) or exchange.error:
         return None
-    if not _asked_here(call):
+    if not _asked_here(call) or _was_answered(call):
         return None
     for number in call.session.index.sends_after(exchange):
         each = call.session.call(number).exchange
@@ -81,6 +81,14 @@ def _named_tasks(request: Any) -> list[Any]:
     message = value.get("message") if isinstance(value, dict) else None
     named = message.get("referenceTaskIds") if isinstance(message, dict) else None
     return named if isinstance(named, list) else []
+
+
+def _was_answered(call: CallFacts) -> bool:
+    """Whether a later message names the task."""
+    return any(
+        each.operation in SENDS and each.started > call.exchange.started
+        for each in call.other_calls
+    )
 
 
 def _asked_here(call: CallFacts) -> bool:
