@@ -37,9 +37,12 @@ TOKENS = frozenset(
         tokenize.OP,
         tokenize.NUMBER,
         tokenize.STRING,
-        getattr(tokenize, "FSTRING_START", -1),
     }
 )
+_STRING_BEGINS, _STRING_ENDS = (
+    getattr(tokenize, f"FSTRING_{name}", -1) for name in ("START", "END")
+)
+"""Python 3.12 and later divide a formatted string; it is counted as one string, as before."""
 FIELD = "sent_traceparent"
 """A field of an exchange that the product learns, stores, shows and exports, and that has no other
 meaning."""
@@ -154,15 +157,17 @@ def module_name(path: Path) -> str:
 def _tokens(path: Path) -> tuple[int, int]:
     """Return the number of tokens of a module, and the number of its lines that have code: no
     docstrings, comments or blank lines."""
-    count, lines, first = 0, set(), True
+    count, lines, first, depth = 0, set(), True, 0
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             is_docstring = first and token.type == tokenize.STRING
             if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
                 first = True
-            elif token.type in TOKENS:
+            elif token.type in TOKENS or token.type in (_STRING_BEGINS, _STRING_ENDS):
                 first = False
-                count += 1
+                depth -= token.type == _STRING_ENDS
+                count += not depth and token.type != _STRING_ENDS
+                depth += token.type == _STRING_BEGINS
                 if not is_docstring:
                     lines.update(range(token.start[0], token.end[0] + 1))
     return count, len(lines)

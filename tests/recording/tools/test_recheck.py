@@ -95,11 +95,11 @@ def get(generation: str, second: int) -> Script:
         (rpc("tasks/foo", GET, {"done": True}) + rpc("GetTask", GET, task()), "A2A-RPC-011 #1"),
         (rpc("tasks/foo", GET, task()), "A2A-RPC-011 #1"),
         (STREAM + rpc("ListTasks", {}, LISTED), "A2A-STATE-001 #2"),
-        (pipe_script(*PIPE, pipe_response(status("FAILED", second=2), id=7)), "A2A-STATE-001 #2"),
-        (pipe_script(*PIPE, pipe_response(status("WORKING", second=2), id=7)), "A2A-STDIO-010 #2"),
+        (pipe_script(*PIPE, pipe_response(status("FAILED", second=2), id=7)), "A2A-STATE-001 #1"),
+        (pipe_script(*PIPE, pipe_response(status("WORKING", second=2), id=7)), "A2A-STDIO-010 #1"),
         (
             pipe_script(pipe_call("GetTask", GET), pipe_response(task()), pipe_response(task())),
-            "A2A-STDIO-011 #2",
+            "A2A-STDIO-011 #1",
         ),
     ],
 )

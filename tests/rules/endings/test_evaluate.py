@@ -7,18 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.model.values import Actor
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.endings.call_facts import CallFacts, SessionCalls
 from a2a_proxy.rules.endings.ending import CAUSES
 from a2a_proxy.rules.examples.conversation import (
+    QUESTION_CALL,
+    STARTED_CALL,
     ClientLeaves,
     EventPause,
+    RawBytes,
     grpc,
+    http,
     json_text,
     rpc,
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import endings
 
@@ -165,3 +171,76 @@ def test_status_of_a_stream_that_its_client_ended() -> None:
         for script in (grpc(*call, status=1), grpc(*call, status=1, headers=timed))
     ]
     assert causes == ["stream-error", "agent-error"]
+
+
+_SEND = ("SendMessage", send())
+_STREAM = ("SendStreamingMessage", send())
+_PING = RawBytes(b": ping\n\n")
+_HTML = {"Content-Type": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("script", "cause", "actor"),
+    [
+        (rpc_stream(*_STREAM, _PING, finish="cut"), "no-answer", Actor.AGENT),
+        (rpc_stream(*_STREAM, _PING), "no-answer", Actor.AGENT),
+        (rpc_stream(*_STREAM), "no-answer", Actor.AGENT),
+        (
+            rpc(*_SEND, answer="<h1>Error</h1>", status=500, reply_headers=_HTML),
+            "answered-between",
+            Actor.BETWEEN,
+        ),
+        (http("GET", "/.well-known/agent-card.json", version="", status=304), "", None),
+    ],
+    ids=["ping, cut", "ping only", "no event", "page", "not modified"],
+)
+def test_answers_without_a_result(script: Script, cause: str, actor: Actor | None) -> None:
+    """What is no event is no answer; of a page with an error the traffic does not show whose it
+    is."""
+    found = endings(script).get(1)
+    assert ((found.cause, found.actor) if found is not None else ("", None)) == (cause, actor)
+    assert found is None or found.cause == "no-answer" or found.confidence == "low"
+
+
+def test_two_short_calls_prove_no_timer() -> None:
+    """Two that end after the same long time do; after a short time it may be chance."""
+    for seconds, is_timer in ((6, True), (2, False)):
+        first = rpc(*_SEND, seconds=seconds, finish="cut")
+        second = rpc("SendMessage", send(id="m2"), id=2, seconds=seconds, finish="cut")
+        assert ("time-out" in endings(first + second)[1].summary) is is_timer
+
+
+def test_tls_is_not_suggested_to_an_agent_that_has_answered() -> None:
+    """An error is an answer too."""
+    error = rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "none"))
+    cut = rpc("SendMessage", send(id="m5"), id=2, finish="cut")
+    assert "https://" in endings(cut)[1].next_step
+    assert "https://" not in endings(error + cut)[2].next_step
+
+
+def test_question_that_is_answered_in_the_end() -> None:
+    """A message that only refers to the task comes first."""
+    refers = rpc(
+        "SendMessage",
+        send("for four", id="m2", contextId="c1", referenceTaskIds=["t1"]),
+        {"task": task("COMPLETED", id="t2")},
+        id=2,
+    )
+    answers = rpc("SendMessage", send("four", id="m3", taskId="t1"), snapshot("COMPLETED"), id=3)
+    assert endings(QUESTION_CALL + refers)[1].cause == "answered-elsewhere"
+    assert 1 not in endings(QUESTION_CALL + refers + answers)
+
+
+def test_many_polls_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a poll is the last call of its task is looked up, not searched for."""
+    read, made = SessionCalls.call, 0
+
+    def count(session: SessionCalls, number: int) -> CallFacts:
+        nonlocal made
+        made += 1
+        return read(session, number)
+
+    monkeypatch.setattr(SessionCalls, "call", count)
+    polls = [rpc("GetTask", {"id": "t1"}, task("WORKING"), id=n) for n in range(2, 302)]
+    endings(sum(polls, STARTED_CALL))
+    assert made < 2 * len(polls)

@@ -25,7 +25,7 @@ _HTTP2_START = re.compile(r"got '\\x00\\x00.{1,4}\\x04\\x00")
 """The first bytes of HTTP/2, as the decoder of HTTP/1.1 shows them: a SETTINGS frame."""
 _LEAST_ERROR = 400
 _GATEWAY_STATUSES = frozenset({502, 503, 504})
-_EMPTY_STATUSES = frozenset({200, 204})
+_OK = 200
 _NOT_OF_GATEWAYS = frozenset({401, 403, 404, 405})
 """Statuses with an HTML page that have causes of their own."""
 _NOT_MODIFIED = 304
@@ -264,7 +264,8 @@ def no_connection(call: CallFacts) -> Ending | None:
 )
 def no_answer(call: CallFacts) -> Ending | None:
     """The agent's side closes or resets the connection, or its process ends, before the answer or
-    the first event is complete. Not reported if the same call succeeds later.
+    the first event is complete, or it ends a stream before any event. Not reported if the same call
+    succeeds later.
 
     The client cannot know whether the call had an effect. Look into the log of the agent at this
     time: usually its process, its worker or a handler ended. If its log has no such request, look
@@ -274,7 +275,7 @@ def no_answer(call: CallFacts) -> Ending | None:
     if not _is_judged(call) or exchange.events or exchange.error or exchange.ours:
         return None
     if exchange.how == "complete":
-        return _find_empty_answer(call)
+        return _find_empty_stream(call)
     if not call.by_agent:
         return None
     how = {"agent reset": "reset", "agent exited": "exited"}.get(exchange.how, "closed")
@@ -335,16 +336,15 @@ def no_answer(call: CallFacts) -> Ending | None:
     return ending
 
 
-def _find_empty_answer(call: CallFacts) -> Ending | None:
-    """Return the ending of a call whose answer is complete and holds nothing."""
+def _find_empty_stream(call: CallFacts) -> Ending | None:
+    """Return the ending of a stream that is complete and holds nothing but comments."""
     exchange = call.exchange
-    if exchange.operation not in {*STREAMS, *SENDS} or exchange.status not in _EMPTY_STATUSES:
+    if not exchange.streaming or exchange.operation not in STREAMS or exchange.status != _OK:
         return None
-    if call.answers and not call.error_body.startswith(b":"):
+    if not all(each.framing.startswith(":") for each in call.answers):
         return None
-    what = "ended the stream before any event" if exchange.streaming else "sent an empty answer"
     return Ending(
-        summary=f"the agent's side {what}, with status {exchange.status}, after "
+        summary=f"the agent's side ended the stream before any event, after "
         f"{format_ns(call.elapsed)}",
         next_step="look into the agent's log at that time: its handler ended without a result",
         evidence=(call.place(call.last),),
