@@ -465,7 +465,7 @@ class _RecorderLoop:
         self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
-                findings=[each.finding for each in failures],
+                endings=[each.finding for each in failures],
                 how="clean" if observer.ended else "unclean",
                 complete=observer.gaps.describe(*reasons),
                 lost=observer.lost,

@@ -126,19 +126,19 @@ class Writer:
         complete: str = "complete",
         lost: int = 0,
         edits: int = 0,
-        findings: Sequence[Finding] = (),
+        endings: Sequence[Finding] | None = None,
     ) -> None:
-        """Store the last findings, mark the session as ended at `ended` (ns; 0 if unknown) and
-        close the file.
+        """Mark the session as ended at `ended` (ns; 0 if unknown) and close the file.
 
         `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost`
-        is the number of bytes that were not captured.
+        is the number of bytes that were not captured. `endings` are stored in place of the findings
+        about endings that a recorder has stored that died afterwards.
         """
         store = self._open_tables()
         with self._transaction(store.db):
-            # A recorder that died after this may have stored them.
-            store.db.execute(_DELETE_ENDINGS, (store.session,))
-            store.states.write(_NO_CHANGES, findings)
+            if endings is not None:
+                store.db.execute(_DELETE_ENDINGS, (store.session,))
+                store.states.write(_NO_CHANGES, endings)
             store.blocks.close()
             store.db.execute(
                 "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id "
