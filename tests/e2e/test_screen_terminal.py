@@ -81,7 +81,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     path = tmp_path / "demo.a2a.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     window.start((160, 50), *inspect(tmp_path, path))
-    window.sees("5 exchanges", "9 findings", '"method": "message/send"')
+    window.sees("5 exchanges", "10 findings", '"method": "message/send"')
     window.types("/")
     window.sees("valid")
     window.types("rule:A2A-RPC-012")
@@ -109,7 +109,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.types("D")
     window.sees("demo.a2a.db  #3  |  #4", "HTTP 406")
     window.types("Escape")
-    window.sees("9 findings", "[4 Findings]")
+    window.sees("10 findings", "[4 Findings]")
     window.types("?")
     window.sees("All screens", "quit immediately")
     window.types("Escape")  # alone, because a following key would be read as part of it
