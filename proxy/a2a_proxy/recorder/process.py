@@ -461,7 +461,7 @@ class _RecorderLoop:
             last=self._last_at,
             begins_at=read_beginning(self._folder),
         )
-        failures = self._find_failures(session)
+        failures = self._find_failures()
         self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
@@ -481,9 +481,9 @@ class _RecorderLoop:
         file_layout.delete_journal(self._folder)
         self._send_now(done)
 
-    def _find_failures(self, session: int) -> list[FindingStatus]:
+    def _find_failures(self) -> list[FindingStatus]:
         try:
-            return list(find_failures(self._path, session, self._last_at))
+            return list(find_failures(self._writer, self._last_at))
         except Exception as error:  # a bug must not keep the session from its end
             self._send_now(
                 TroubleStarted(

@@ -134,19 +134,20 @@ def write_with_retries(
         send_status(TroubleEnded("the recording is written again, nothing is missing"))
 
 
-def find_failures(path: str | Path, session: int, ended: int) -> Iterator[FindingStatus]:
-    """Yield the findings about the endings of the calls of a session that ends now, `ended` in ns.
+def find_failures(writer: Writer, ended: int) -> Iterator[FindingStatus]:
+    """Yield the findings about the endings of the calls of the writer's session, which ends now,
+    `ended` in ns.
 
     Raises:
         RecordingError: the file cannot be read.
     """
-    with Recording(path) as stored:
-        row = stored.read_session(session)
-        assert row is not None
-        for each in report_failures(stored, row, ended):
-            call = stored.read_exchange(make_key(session, each.exchange), headers=False)
-            operation = call.exchange.operation if call is not None else ""
-            yield FindingStatus(each, operation, finding_title(each.rule))
+    stored = Recording.from_connection(writer.connection, "the recording")
+    row = stored.read_session(writer.session)
+    assert row is not None
+    for each in report_failures(stored, row, ended):
+        call = stored.read_exchange(make_key(row.id, each.exchange), headers=False)
+        operation = call.exchange.operation if call is not None else ""
+        yield FindingStatus(each, operation, finding_title(each.rule))
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:

@@ -83,6 +83,12 @@ class Writer:
         """Row number of the session. Reading it opens the recording."""
         return self._open_tables().session
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection to the file. While it is open this process must not open the file again:
+        closing it would release the locks of this connection too."""
+        return self._open_tables().db
+
     def open(self) -> None:
         """Create the file if it does not exist, and the session's row."""
         self._open_tables()
