@@ -113,18 +113,16 @@ def test_an_unusable_hook_is_one_error(hooks: dict[str, str], tmp_path: Path, na
     assert "hint: " in done.err
 
 
+def following(recording: Path, hook: str) -> list[str]:
+    """Return the command line that calls a hook for the frames to come."""
+    return [program("a2a-inspect"), "plugins", str(recording), "--follow", "--hook", hook]
+
+
 def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:
     """Later frames are handed over too; Ctrl-C ends it cleanly."""
     made = writer(tmp_path / "r.db")
     made.open()
-    line = [
-        program("a2a-inspect"),
-        "plugins",
-        str(tmp_path / "r.db"),
-        "--follow",
-        "--hook",
-        "notes",
-    ]
+    line = following(tmp_path / "r.db", "notes")
     env = environment(tmp_path / "state", **hooks)
     with subprocess.Popen(line, stderr=subprocess.PIPE, env=env, text=True) as process:
         until(lambda: methods(hooks) == ["start"])
@@ -140,14 +138,7 @@ def test_output_while_following_is_not_buffered(hooks: dict[str, str], tmp_path:
     """Also into a pipe."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))
-    line = [
-        program("a2a-inspect"),
-        "plugins",
-        str(tmp_path / "r.db"),
-        "--follow",
-        "--hook",
-        "noting:Prints",
-    ]
+    line = following(tmp_path / "r.db", "noting:Prints")
     env = environment(tmp_path / "state", PYTHONUNBUFFERED="", **hooks)
     with subprocess.Popen(line, stdout=subprocess.PIPE, env=env, text=True) as process:
         assert process.stdout is not None

@@ -74,7 +74,8 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
 
 def _connection_endings(recording: Recording, session: SessionRow) -> list[_Lost]:
     """Return why connections without a call failed, as for TLS that was not established."""
-    called = {row.exchange.connection for row in recording.read_exchanges(session.id)}
+    rows = recording.read_exchanges(session.id, headers=False)
+    called = {row.exchange.connection for row in rows}
     return [
         (session, ending)
         for row in recording.read_findings(session.id)
