@@ -24,6 +24,7 @@ from a2a_proxy.model.wire import (
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
 from a2a_proxy.protocol.call import (
+    TO_CLIENT,
     ConnectionLink,
     ExchangeDecoder,
     open_exchange,
@@ -59,6 +60,8 @@ class ConnectionConversation(State):
     _calls: dict[int, grpc.GrpcCall | http.HttpCall] = {}
     _answered: dict[int, None] = {}
     """Streams whose exchange is closed although its request has not ended."""
+    _unread_answers: Undecodable | None = None
+    """Why the agent's direction cannot be decoded; None if it can."""
     _pipe: Pipe | None = None
     """The calls of a stdio agent; None for other connections, whose calls have streams."""
     _seq: int = 0
@@ -150,7 +153,7 @@ class ConnectionConversation(State):
             return
         assert not isinstance(event, Control | Framed | Line)
         if type(event) is Head and (event.role is HeadRole.REQUEST or self._is_unrequested(event)):
-            self._open_call(event)
+            self._open_call(event, out)
             return
         call = self._calls.get(event.stream)
         if call is None:
@@ -178,7 +181,7 @@ class ConnectionConversation(State):
         elif type(event) is Cut:
             pipe.on_cut(event, out)
 
-    def _open_call(self, event: Head) -> None:
+    def _open_call(self, event: Head, out: list[Frame | Finding]) -> None:
         exchange = open_exchange(self.link, event)
         call: grpc.GrpcCall | http.HttpCall
         if grpc.is_grpc(event.headers):
@@ -188,6 +191,12 @@ class ConnectionConversation(State):
         self._calls[event.stream] = call
         self._answered.pop(event.stream, None)
         call.mark_changed()
+        if self._unread_answers is not None:
+            # What the agent sends before the request, such as a SETTINGS frame, is all that the
+            # call gets; the finding is the connection's.
+            call.unread.append(int(TO_CLIENT))
+            unread = msgspec.structs.replace(self._unread_answers, at=event.at)
+            call.handle_undecodable(unread, out)
         if event.role is not HeadRole.REQUEST:
             # A response without a request, such as a 408 on an idle connection.
             exchange.bytes_to_agent = 0
@@ -230,6 +239,8 @@ class ConnectionConversation(State):
             self._pipe.on_exit(msgspec.convert(event.detail, ExitFacts), event.at, out)
 
     def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:
+        if event.direction == TO_CLIENT:
+            self._unread_answers = event
         span = (event.at, event.offset, event.offset)
         self._emit_connection_frame(
             event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out

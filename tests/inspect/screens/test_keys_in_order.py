@@ -114,7 +114,7 @@ async def test_a_key_applies_to_the_row_chosen_by_the_previous_key(tmp_path: Pat
     path = tmp_path / "r.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     async with looking(path, LARGE) as person:
-        await person.sees("9 findings", "following  5")
+        await person.sees("findings", "following  5")
         person.exchanges.action_move(-1)  # what was told last was told just now
         at_once(person, "gge")
         await person.sees("[4 Findings]")

@@ -213,15 +213,19 @@ def test_connection_that_ends_at_once_may_want_tls(binding: str) -> None:
     ],
     ids=["HTTP/2", "other"],
 )
-def test_port_that_speaks_no_http1(binding: str, start: bytes, words: str) -> None:
-    """Its first bytes say what it speaks."""
+@pytest.mark.parametrize("speaks_first", [False, True], ids=["after", "before"])
+def test_port_that_speaks_no_http1(
+    binding: str, start: bytes, words: str, speaks_first: bool
+) -> None:
+    """Its first bytes say what it speaks, also if they come before the request."""
     chunks = ask(binding).make_chunks()
     answered = next(
         number
         for number, each in enumerate(chunks)
         if each.kind is ChunkKind.DATA and each.direction is Direction.TO_CLIENT
     )
-    chunks[answered] = msgspec.structs.replace(chunks[answered], data=start)
+    first = msgspec.structs.replace(chunks.pop(answered), data=start)
+    chunks.insert(1 if speaks_first else answered, first)
     found = [each for each in endings(chunks).values() if each.cause == "wrong-protocol"]
     assert [words in each.next_step for each in found] == [True] * bool(words)
 

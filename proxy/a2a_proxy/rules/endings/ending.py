@@ -71,8 +71,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a finding follows from this ending, and is not more severe."""
         if self.severity is None or finding.severity > self.severity:
             return False
-        about = finding.exchange == self.exchange or bool(
-            self.task_id and finding.task_id == self.task_id
+        about = (
+            finding.exchange == self.exchange
+            or (not finding.exchange and finding.connection == self.connection)
+            or bool(self.task_id and finding.task_id == self.task_id)
         )
         return about and finding.rule in CAUSES[self.cause].explains
 
