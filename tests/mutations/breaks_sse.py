@@ -93,6 +93,15 @@ def an_unknown_field(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*ALL)
+def lines_that_end_with_cr(talk: Talk) -> Iterator[Want]:
+    """Legal, and not read by every client."""
+    call = _stream(talk)
+    event = call.answers[MIDDLE]
+    event.framing = "data: \0\r\r"
+    yield Want("A2A-SSE-016", call, event)
+
+
+@mutation(*ALL)
 def an_event_id_twice(talk: Talk) -> Iterator[Want]:
     """Both events have the id 7."""
     call = _stream(talk)

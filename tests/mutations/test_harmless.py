@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -41,11 +40,6 @@ def _framed(talk: Talk, how: Callable[[str], str]) -> None:
 @harmless(*HTTP)
 def lines_end_in_lf(talk: Talk) -> None:
     _framed(talk, lambda text: text.replace("\r\n", "\n"))
-
-
-@harmless(*HTTP)
-def lines_end_in_cr(talk: Talk) -> None:
-    _framed(talk, lambda text: re.sub("\r?\n", "\r", text))
 
 
 @harmless(*HTTP)

@@ -6,17 +6,19 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     EventPause,
+    rest_stream,
     rpc,
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_cli import run_here
 from support_rules import record
@@ -40,6 +42,7 @@ _NO_ANSWER_STEP = (
 
 
 def _why(folder: Path, script: Script, *words: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
     record(folder / "r.db", script.make_chunks())
     done = run_here(folder, "why", folder / "r.db", *words)
     assert not done.code, done.err
@@ -147,13 +150,48 @@ def test_whole_account(tmp_path: Path) -> None:
 
 def test_calls_that_end_well(tmp_path: Path) -> None:
     assert _why(tmp_path, CLEAN_SEND) == ["every call ended well (1 call)"]
-    (tmp_path / "x").mkdir()
-    replaced = rpc_stream("SendStreamingMessage", send(), agent_reply(), agent_reply())
-    lines = _why(tmp_path / "x", replaced)
-    check = f"a2a-inspect check {tmp_path / 'x' / 'r.db'}"
-    assert lines == [lines[0], f"what else is wrong, 1 finding: {check}"]
     done = run_here(tmp_path, "why", tmp_path / "r.db", "1")
     assert done.lines[0].endswith("ok; nothing shows that it did not end well")
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_call_that_ended_well_and_lost_something(tmp_path: Path, binding: str) -> None:
+    """The findings that no ending explains: what, who must act, what to do."""
+    chunks = chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", lastChunk=True)
+    events = (*_BEGIN, *chunks, status("COMPLETED", second=1))
+    path = tmp_path / "r.db"
+    if binding == "rest":
+        lost = rest_stream("POST", "/message:stream", send(), *events)
+    else:
+        lost = rpc_stream("SendStreamingMessage", send(), *events)
+    lines = _why(tmp_path, lost + rpc("SendMessage", send(id="m2"), agent_reply()))
+    assert lines[:3] == [
+        "every call ended well (2 calls)",
+        f"what the rules found besides, in full: a2a-inspect check {path}",
+        "  warning #1.5 SendStreamingMessage  A2A-ART-004  must act: agent",
+    ]
+    assert "replaces the content" in lines[3]
+    assert lines[4].endswith("continues the artifact; a2a-inspect rules A2A-ART-004")
+    account = run_here(tmp_path, "why", path, "1").lines
+    assert account[0].endswith("ok; nothing shows that it did not end well")
+    assert account[1:] == lines[1:]
+    assert len(run_here(tmp_path, "why", path, "2").lines) == 1
+    (line,) = run_here(tmp_path, "why", path, "--json").lines
+    assert json.loads(line)["finding"]["rule"] == "A2A-ART-004"
+
+
+def test_explained_finding_is_not_listed(tmp_path: Path) -> None:
+    """`check` does not count it either."""
+    lines = _why(tmp_path, all_rules()["A2A-END-011"].flagged)
+    assert lines[0].startswith("  error   #1 SendStreamingMessage  wrong-container")
+    assert lines[-1].startswith("the whole account of one: ")
+
+
+def test_information_where_nothing_failed(tmp_path: Path) -> None:
+    """It may be all that is known of a client that found no event."""
+    lines = _why(tmp_path, all_rules()["A2A-SSE-016"].flagged)
+    assert lines[2].startswith("  info    #1.2 SendStreamingMessage  A2A-SSE-016")
+    assert not any("A2A-SSE-016" in line for line in _why(tmp_path / "b", _UNANSWERED))
 
 
 def test_json(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from a2a_proxy.model.values import Severity
@@ -84,7 +86,8 @@ def test_invalid_json_data_is_flagged() -> None:
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n", "\n\r", "\r\n\r"])
 def test_every_line_end_ends_an_event(end: str) -> None:
     """CR, LF and CRLF in any mixture."""
-    assert told(rest(WORKING, event(COMPLETED, end=end))) == []
+    found = told(rest(WORKING, event(COMPLETED, end=end)))
+    assert found == (["016"] if end == "\r\r" else [])
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
@@ -296,3 +299,11 @@ def test_an_event_that_is_no_result_has_one_finding() -> None:
         headers={"Accept": "text/event-stream"},
     )
     assert [each.rule for each in findings(script)] == ["A2A-SSE-004"]
+
+
+@pytest.mark.parametrize("stream", [rest, rpc])
+def test_lines_that_end_with_cr(stream: Callable[..., Script]) -> None:
+    """Once for a stream; CRLF and LF are read by every client."""
+    wrap = response if stream is rpc else (lambda value: value)
+    for end, found in (("\r\r", ["016"]), ("\r\n\r\n", []), ("\n\r", []), ("\n\n", [])):
+        assert told(stream(event(wrap(WORKING), end=end), event(wrap(COMPLETED), end=end))) == found

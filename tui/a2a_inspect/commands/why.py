@@ -1,4 +1,5 @@
-"""`a2a-inspect why`: print why calls and tasks did not end well."""
+"""`a2a-inspect why`: print why calls and tasks did not end well, and the findings that explain a
+call without such an end."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import msgspec
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.ending_words import ending_facts
-from a2a_proxy.model.values import Exchange, Severity
+from a2a_inspect.data.finding_words import finding_facts
+from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.describe import describe_frame
@@ -17,13 +19,17 @@ from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, make_key
-from a2a_proxy.rules.endings.ending import Ending
+from a2a_proxy.recording.tools.recheck import recheck_session
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.endings.ending import HIGH, Ending
 from a2a_proxy.rules.families.end.connection import explain_connection
 
 _INDENT = " " * 10
 _MAX_PLACES = 8
+_MAX_RULES = 8
 _Found = tuple[ExchangeRow, Ending]
 _Lost = tuple[SessionRow, Ending]
+_Other = tuple[ExchangeRow, Finding]
 
 
 def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
@@ -37,14 +43,14 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     found: list[_Found] = []
     fine: list[ExchangeRow] = []
     lost: list[_Lost] = []
+    others: list[_Other] = []
     sessions, endings = recording.read_sessions(), EndingReader(recording)
     for session in sessions:
-        for row in selection.select_rows(recording, session.id)[0]:
-            ending = endings.read(row)
-            if ending is not None:
-                found.append((row, ending))
-            else:
-                fine.append(row)
+        rows = {row.exchange.id: row for row in selection.select_rows(recording, session.id)[0]}
+        here = {number: ending for number, row in rows.items() if (ending := endings.read(row))}
+        found += [(rows[number], ending) for number, ending in here.items()]
+        fine += [row for number, row in rows.items() if number not in here]
+        others += _unexplained_findings(recording, session, rows, list(here.values()))
         if selection.is_session_selected(session.id):
             lost += _connection_endings(recording, session)
     if selection.where and not found and not fine:
@@ -58,18 +64,45 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
         if selection.words or ending.is_worth_reading or ending.cause == "not-recorded"
     ]
     found.sort(key=lambda each: -(each[1].severity or 0))
+    others = _select_findings(others, is_explained=bool(found or lost))
     if as_json:
         for row, ending in found:
             print_json(_ending_object(row, ending))
         for session, ending in lost:
             print_json(_connection_object(session, ending))
+        for row, finding in others:
+            print_json(_finding_object(row, finding))
         return
     if selection.words:
         lines = _account_lines(recording, found, fine, several=several)
     else:
         lines = _short_lines(recording, found, lost, count, several=several)
-    for line in lines:
+    notes = _finding_lines(recording, others, several=several)
+    for line in (*lines, *notes):
         print_line(line)
+
+
+def _unexplained_findings(
+    recording: Recording,
+    session: SessionRow,
+    rows: dict[int, ExchangeRow],
+    endings: list[Ending],
+) -> Iterator[_Other]:
+    """Yield the findings about calls that no ending explains, as `check` counts them. `rows` are
+    the calls by number."""
+    for finding in recheck_session(recording, session):
+        row = rows.get(finding.exchange)
+        if row is not None and not any(each.explains(finding) for each in endings):
+            yield row, finding
+
+
+def _select_findings(others: list[_Other], *, is_explained: bool) -> list[_Other]:
+    """Return the errors and warnings; where there are none and no ending, what else is known of
+    calls, except of cards."""
+    found = [each for each in others if each[1].severity >= Severity.WARNING]
+    if found or is_explained:
+        return found
+    return [each for each in others if each[0].exchange.operation != "GetAgentCard"]
 
 
 def _connection_endings(recording: Recording, session: SessionRow) -> list[_Lost]:
@@ -118,6 +151,19 @@ def _connection_object(session: SessionRow, ending: Ending) -> dict[str, object]
     }
 
 
+def _finding_object(row: ExchangeRow, finding: Finding) -> dict[str, object]:
+    exchange = row.exchange
+    return {
+        "session": row.session,
+        "exchange": exchange.id,
+        "operation": exchange.operation,
+        "task_id": exchange.task_id,
+        "agent": exchange.agent,
+        "ending": None,
+        "finding": finding_facts(finding),
+    }
+
+
 def _place_of(row: ExchangeRow, *, several: bool) -> str:
     return label_place(row.session, row.exchange.id, with_session=several).lstrip("#")
 
@@ -153,16 +199,39 @@ def _short_lines(
         return
     if not found:
         yield f"every call ended well ({text.format_count(count, 'call')})"
-        others = sum(
-            each.finding.severity >= Severity.WARNING for each in recording.read_findings()
-        )
-        if others:
-            check = shell_line("a2a-inspect", "check", recording.path)
-            yield f"what else is wrong, {text.format_count(others, 'finding')}: {check}"
         return
     yield f"{len(found)} of {text.format_count(count, 'call')} did not end well"
     place = _place_of(found[0][0], several=several)
     yield f"the whole account of one: {shell_line('a2a-inspect', 'why', recording.path, place)}"
+
+
+def _finding_lines(recording: Recording, others: list[_Other], *, several: bool) -> Iterator[str]:
+    """Yield three lines for each rule whose findings no ending explains: what, who must act, what
+    to do."""
+    groups: dict[tuple[str, Severity], list[_Other]] = {}
+    for row, finding in others:
+        groups.setdefault((finding.rule, finding.severity), []).append((row, finding))
+    if groups:
+        check = shell_line("a2a-inspect", "check", recording.path)
+        yield f"what the rules found besides, in full: {check}"
+    for members in sorted(groups.values(), key=lambda each: -each[0][1].severity)[:_MAX_RULES]:
+        row, finding = members[0]
+        place, rule = _finding_place(row, finding, several=several), all_rules().get(finding.rule)
+        actor = finding.evidence.get("actor", "")
+        places = [_finding_place(*each, several=several) for each in members]
+        head = f"{_list_places(places)} {text.exchange_title(row.exchange)}  {finding.rule}"
+        must = f"  must act: {actor}" if actor else ""
+        low = f" ({finding.confidence} confidence)" if finding.confidence != HIGH else ""
+        yield f"  {finding.severity.name.lower():8}{make_visible(head + must)}"
+        yield f"{_INDENT}{make_visible(finding.summary)}{low}"
+        advice = rule.rationale.rpartition(". ")[2] if rule is not None else ""
+        show = shell_line("a2a-inspect", "show", recording.path, place.lstrip("#"))
+        explain = f"a2a-inspect rules {finding.rule}" if rule is not None else ""
+        yield f"{_INDENT}next: {'; '.join(filter(None, (advice.rstrip('.'), explain or show)))}"
+
+
+def _finding_place(row: ExchangeRow, finding: Finding, *, several: bool) -> str:
+    return label_place(row.session, row.exchange.id, finding.seq, with_session=several)
 
 
 def _list_places(places: list[str]) -> str:

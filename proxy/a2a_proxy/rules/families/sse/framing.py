@@ -170,6 +170,46 @@ def no_events(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 @rule(
+    "A2A-SSE-016",
+    "Lines of an event stream end with CR alone",
+    Severity.INFO,
+    actor=Actor.AGENT,
+    section="HTML 9.2.6",
+    scope=EvidenceScope.EXCHANGE,
+    bindings=HTTP,
+    trigger_flags=FrameFlag.FRAMED,
+    flagged=rest_stream(
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        _raw_block(f"data: {_COMPLETED}\r\r"),
+    ),
+    clean=rest_stream(
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        _raw_block(f"data: {_COMPLETED}\r\n\r\n"),
+    ),
+)
+def carriage_returns(context: RuleContext) -> Iterator[RuleFinding]:
+    """The lines of an event end with CR (carriage return) alone. Reported once for a stream.
+
+    The standard allows it, but known clients, among them released A2A SDKs, end lines at LF only:
+    they find no event in the stream and return nothing. The agent should end lines with LF or
+    CRLF.
+    """
+    framing = context.frame.framing
+    if "\r" in framing and "\n" not in framing and _new_values(context, "line_ends", ["CR"]):
+        yield RuleFinding(
+            summary="the lines of this stream end with CR alone, which is legal, but clients that "
+            "end lines at LF only find no event in it",
+            value=framing,
+        )
+
+
+@rule(
     "A2A-SSE-006",
     "Unknown field or event name in an event stream",
     Severity.INFO,
