@@ -18,7 +18,7 @@ from a2a_proxy.model.values import (
 )
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
-from a2a_proxy.recording.read.endings import report_failures
+from a2a_proxy.recording.read.endings import report_failures, session_endings
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -26,7 +26,7 @@ from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import find_ending
+from a2a_proxy.rules.endings.evaluate import FollowingFindings, find_ending
 from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.examples.script import Script
 from support_recording import facts
@@ -90,8 +90,12 @@ def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
 
 def find_again(recording: Recording, session: SessionRow) -> list[Finding]:
     """Return the findings that a recorder reports, by the current rules."""
-    ended = report_failures(recording, session, session.ended)
-    return [*recheck_session(recording, session), *ended]
+    found = dict(enumerate(recheck_session(recording, session)))
+    following = FollowingFindings(found.items())
+    for ending in session_endings(recording, session):
+        following.mark(ending)
+    failures = report_failures(recording, session, session.ended)
+    return [*(found | following.marked).values(), *failures.findings]
 
 
 def told(script: Script) -> list[str]:

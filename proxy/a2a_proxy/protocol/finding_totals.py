@@ -7,6 +7,9 @@ import msgspec
 
 from a2a_proxy.model.values import Finding, Severity
 
+ENDING_RULES = "A2A-END-"
+"""How the ids of the causes of endings begin."""
+
 
 class RuleTotal(msgspec.Struct, frozen=True):
     """All findings of one rule that have the same severity."""
@@ -23,6 +26,12 @@ def is_total(finding: Finding) -> bool:
     finding by itself."""
     counts = (finding.evidence.get(name, "") for name in ("count", "listed"))
     return not finding.exchange and "agent" in finding.evidence and all(map(str.isdecimal, counts))
+
+
+def follows_ending(finding: Finding) -> bool:
+    """Return whether the finding follows from the ending of a call, whose finding is counted
+    instead."""
+    return finding.evidence.get("follows", "").startswith(ENDING_RULES)
 
 
 def count_occurrences(finding: Finding) -> int:

@@ -65,6 +65,7 @@ from a2a_proxy.recorder.status import (
 )
 from a2a_proxy.recorder.status_writer import SendStatus
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
+from a2a_proxy.recording.read.endings import NO_FAILURES, Failures
 from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
@@ -465,25 +466,27 @@ class _RecorderLoop:
         self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
-                endings=[each.finding for each in failures],
+                endings=failures.findings,
+                explained=failures.explained,
                 how="clean" if observer.ended else "unclean",
                 complete=observer.gaps.describe(*reasons),
                 lost=observer.lost,
                 edits=observer.edits,
             )
         )
-        if failures:
-            for each in failures:
-                self._send_now(each)
+        for each in failures.findings:
+            operation = failures.operations.get(each.exchange, "")
+            self._send_now(FindingStatus(each, operation, finding_title(each.rule)))
+        if failures.findings:
             self._send_now(LinesEnd())
         self.output_file.check_in_place()
         done = summarize_session(self._path, session)
         file_layout.delete_journal(self._folder)
         self._send_now(done)
 
-    def _find_failures(self) -> list[FindingStatus]:
+    def _find_failures(self) -> Failures:
         try:
-            return list(find_failures(self._writer, self._last_at))
+            return find_failures(self._writer, self._last_at)
         except Exception as error:  # a bug must not keep the session from its end
             self._send_now(
                 TroubleStarted(
@@ -491,7 +494,7 @@ class _RecorderLoop:
                     f"try {shell_line('a2a-inspect', 'why', self._path)}",
                 )
             )
-            return []
+            return NO_FAILURES
 
 
 def collect_garbage() -> None:

@@ -2,15 +2,14 @@
 at the end."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from a2a_proxy import __version__
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.values import Severity
-from a2a_proxy.protocol.finding_totals import rule_totals
+from a2a_proxy.protocol.finding_totals import follows_ending, rule_totals
 from a2a_proxy.recorder.status import (
-    FindingStatus,
     RecorderDone,
     RuleSummary,
     Status,
@@ -18,10 +17,10 @@ from a2a_proxy.recorder.status import (
     TroubleStarted,
 )
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.endings import report_failures
+from a2a_proxy.recording.read.endings import Failures, report_failures
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, key_bounds, make_key
+from a2a_proxy.recording.read.rows import SessionFacts, key_bounds
 from a2a_proxy.recording.store.file_header import file_identity
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
@@ -134,9 +133,8 @@ def write_with_retries(
         send_status(TroubleEnded("the recording is written again, nothing is missing"))
 
 
-def find_failures(writer: Writer, ended: int) -> Iterator[FindingStatus]:
-    """Yield the findings about the endings of the calls of the writer's session, which ends now,
-    `ended` in ns.
+def find_failures(writer: Writer, ended: int) -> Failures:
+    """Return the failures of the writer's session, which ends now, `ended` in ns.
 
     Raises:
         RecordingError: the file cannot be read.
@@ -144,10 +142,7 @@ def find_failures(writer: Writer, ended: int) -> Iterator[FindingStatus]:
     stored = Recording.from_connection(writer.connection, "the recording")
     row = stored.read_session(writer.session)
     assert row is not None
-    for each in report_failures(stored, row, ended):
-        call = stored.read_exchange(make_key(row.id, each.exchange), headers=False)
-        operation = call.exchange.operation if call is not None else ""
-        yield FindingStatus(each, operation, finding_title(each.rule))
+    return report_failures(stored, row, ended)
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:
@@ -160,7 +155,8 @@ def summarize_session(path: str | Path, session: int) -> RecorderDone:
     with Recording(path) as stored:
         counts = stored.count_rows(session)
         outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, key_bounds(session)))
-        totals = rule_totals(row.finding for row in stored.read_findings(session))
+        found = (row.finding for row in stored.read_findings(session))
+        totals = rule_totals(each for each in found if not follows_ending(each))
         row = stored.read_session(session)
     assert row is not None
     return RecorderDone(

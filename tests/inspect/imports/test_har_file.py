@@ -19,6 +19,7 @@ from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import FrameKind
 from a2a_proxy.model.wire import ChunkKind
+from a2a_proxy.protocol.finding_totals import ENDING_RULES
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_import import check_equal
@@ -99,6 +100,17 @@ def test_our_own_export_gives_the_recording_again(sample: Path, tmp_path: Path) 
         write_har(ExportSelection(recording), stream)
     write_import(open_import(path), target, ImportOptions())
     check_equal(target, sample)
+
+
+def test_failures_are_stored_as_by_the_recorder(tmp_path: Path) -> None:
+    """The page of a gateway."""
+    page = field("Content-Type", "text/html")
+    path = har(tmp_path / "a.har", entry(text="<p>", status=502, headers=[page]))
+    done = write_import(open_import(path), target := tmp_path / "a.db", ImportOptions())
+    with Recording(target) as recording:
+        rules = [row.finding.rule for row in recording.read_findings()]
+    assert [rule for rule in rules if rule.startswith(ENDING_RULES)] == ["A2A-END-007"]
+    assert "A2A-END-007" in [each.total.rule for each in done.rules]
 
 
 def test_calls_of_a_browser_have_their_times_and_bodies(tmp_path: Path) -> None:

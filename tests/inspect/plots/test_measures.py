@@ -11,6 +11,7 @@ from a2a_inspect.plots.measures import read_distributions, read_histogram
 from a2a_inspect.plots.scale import BIN_LIMITS
 from a2a_inspect.plots.sums import compute_totals, whole_recording
 from a2a_proxy.present import text
+from a2a_proxy.protocol.finding_totals import follows_ending
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
@@ -60,7 +61,8 @@ def _findings(recording: Recording, where: str, keys: set[int]) -> None:
     found = [
         row
         for row in recording.read_findings()
-        if not where or make_key(row.session, row.finding.exchange) in keys
+        if (not where or make_key(row.session, row.finding.exchange) in keys)
+        and not follows_ending(row.finding)
     ]
     assert sum(
         count for *_, count in compute_totals(whole_recording(recording), where).findings

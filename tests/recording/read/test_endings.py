@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from a2a_inspect.data.finding_counts import exchange_lines
+from a2a_inspect.data.finding_tree import read_findings
+from a2a_inspect.plots.sums import compute_totals, whole_recording
+from a2a_proxy.recorder.recording_output import find_failures, summarize_session
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.endings import EndingReader, report_failures, session_endings
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import resume_writer
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.endings.ending import CAUSES, Cause
+from support_cli import run_here
 from support_rules import endings, record
 
 _CAUSES = [each for each in all_rules().values() if each.family == "END"]
@@ -34,7 +41,7 @@ def test_stored_endings_survive_a_cassette(tmp_path: Path) -> None:
     record(path := tmp_path / "r.db", all_rules()["A2A-END-005"].flagged.make_chunks())
     with Recording(path) as recording:
         (session,) = recording.read_sessions()
-        (found,) = report_failures(recording, session, session.ended)
+        (found,) = report_failures(recording, session, session.ended).findings
         uuid = session.facts.uuid
     for _ in range(2):
         resume_writer(path, uuid).finish(session.ended, endings=[found])
@@ -43,3 +50,39 @@ def test_stored_endings_survive_a_cassette(tmp_path: Path) -> None:
     with open_recording_or_cassette(tmp_path / "r.a2a.jsonl") as recording:
         rules = [row.finding.rule for row in recording.read_findings()]
     assert rules.count("A2A-END-005") == 1
+
+
+_EXPLAINING = [
+    each for each in CAUSES.values() if {*each.explains} & {*all_rules()[each.rule].also_broken}
+]
+
+
+@pytest.mark.parametrize("cause", _EXPLAINING, ids=lambda cause: cause.rule)
+def test_findings_that_follow_count_once(tmp_path: Path, cause: Cause) -> None:
+    """The recorder marks them; its summary, `stats`, the lists and the tree count as `check`."""
+    record(path := tmp_path / "r.db", all_rules()[cause.rule].flagged.make_chunks())
+    with Recording(path) as recording:
+        (session,) = recording.read_sessions()
+    for _ in range(2):  # a recorder that died after it finished is followed by another one
+        writer = resume_writer(path, session.facts.uuid)
+        failures = find_failures(writer, session.ended)
+        explained = failures.explained
+        writer.finish(session.ended, endings=failures.findings, explained=explained)
+    done = run_here(tmp_path, "check", "--format", "json", path, "--fail-on", "never")
+    summary = json.loads(done.lines[-1])
+    counts = [summary[each] for each in ("error", "warning", "info")]
+    assert explained
+
+    shown = summarize_session(path, session.id)
+    assert [shown.error_findings, shown.warning_findings] == counts[:2]
+    assert shown.findings == sum(counts)
+    with Recording(path) as recording:
+        totals = compute_totals(whole_recording(recording)).findings
+        assert sum(number for *_, number in totals) == sum(counts)
+        lines = exchange_lines(recording, list(recording.read_exchanges()))
+        listed = sum(each.finding_counts.count for each in lines if each.finding_counts)
+        assert listed <= sum(counts)
+        branches = read_findings(recording, None).branches
+        assert {each.words for each in branches} == {
+            all_rules()[rule].title for rule, *_ in totals if rule in all_rules()
+        }

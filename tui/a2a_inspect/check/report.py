@@ -14,7 +14,7 @@ from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import EventKind, Finding, Severity, Task
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
-from a2a_proxy.protocol.finding_totals import count_occurrences
+from a2a_proxy.protocol.finding_totals import ENDING_RULES, count_occurrences, follows_ending
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.endings import session_endings
 from a2a_proxy.recording.read.reader import Recording
@@ -23,6 +23,7 @@ from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.endings.evaluate import FollowingFindings
 
 DECODER_FINDINGS = {
     ident: OTHER_FINDINGS[ident].title
@@ -32,7 +33,6 @@ DECODER_FINDINGS = {
 CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
 
-_ENDING_RULES = "A2A-END-"
 _UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 
 
@@ -47,13 +47,11 @@ class CheckFinding(msgspec.Struct):
     shows."""
     suppressed: str = ""
     """Reason why the finding is ignored; empty if it counts."""
-    is_explained: bool = False
-    """Whether it follows from an ending, which is counted instead."""
 
     @property
     def counts(self) -> bool:
         """Whether it is counted."""
-        return not (self.suppressed or self.is_explained)
+        return not (self.suppressed or follows_ending(self.finding))
 
 
 class CheckedSession(msgspec.Struct):
@@ -195,7 +193,7 @@ def check_recording(
         if keys is not None:
             included = (each for each in included if make_key(session.id, each.exchange) in keys)
         found = [_make_finding(recording, session, each) for each in included]
-        if any(ident.startswith(_ENDING_RULES) for ident in rule_ids):
+        if any(ident.startswith(ENDING_RULES) for ident in rule_ids):
             found += _add_endings(recording, session, found, rule_ids, keys)
         size = counts.exchanges, counts.frames
         began = session.facts.started
@@ -219,6 +217,7 @@ def _add_endings(
     keys: Collection[int] | None,
 ) -> list[CheckFinding]:
     """Return the findings of the endings, and mark those that follow from one."""
+    following = FollowingFindings(enumerate(each.finding for each in findings))
     endings = [
         each
         for each in session_endings(recording, session)
@@ -226,14 +225,10 @@ def _add_endings(
         and each.rule in rule_ids
         and (keys is None or make_key(session.id, each.exchange) in keys)
     ]
-    for found in findings:
-        cause = next((each for each in endings if each.explains(found.finding)), None)
-        if cause is not None:
-            follows = {"follows": f"{cause.rule} #{cause.exchange}"}
-            found.finding = msgspec.structs.replace(
-                found.finding, evidence=found.finding.evidence | follows
-            )
-            found.is_explained = True
+    for each in endings:
+        following.mark(each)
+    for index, finding in following.marked.items():
+        findings[index].finding = finding
     return [_make_finding(recording, session, each.to_finding()) for each in endings]
 
 

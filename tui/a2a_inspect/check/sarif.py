@@ -16,6 +16,7 @@ from a2a_inspect.check.report import (
 from a2a_proxy import __version__
 from a2a_proxy.model.values import Severity
 from a2a_proxy.present.text import finding_object
+from a2a_proxy.protocol.finding_totals import follows_ending
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 
@@ -65,7 +66,12 @@ def format_lines(report: CheckReport) -> Iterator[str]:
     rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
     included, omitted = _most_severe_findings(
-        [(one, each) for one in report.sessions for each in one.findings if not each.is_explained]
+        [
+            (one, each)
+            for one in report.sessions
+            for each in one.findings
+            if not follows_ending(each.finding)
+        ]
     )
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.model.values import Finding, Severity
+from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
@@ -34,13 +35,17 @@ _UNTIL_CONDITION = (
 _EXCHANGE_COUNTS = f"""SELECT session, exchange, count(*), max(severity) FROM finding
   WHERE (session, exchange) IN (
     SELECT value >> {SESSION_SHIFT}, value & {(1 << SESSION_SHIFT) - 1} FROM json_each(?2))
-  {_UNTIL_CONDITION} GROUP BY session, exchange"""
+  {_UNTIL_CONDITION} AND {COUNTED_FINDING} GROUP BY session, exchange"""
+_EXCHANGE_TOTAL = f"""SELECT count(*) FROM finding WHERE session = ?2 AND exchange = ?3
+  {_UNTIL_CONDITION}"""
 _FRAME_COUNTS = f"""SELECT seq, count(*), max(severity) FROM finding
-  WHERE session = ?2 AND exchange = ?3 AND seq BETWEEN ?4 AND ?5 {_UNTIL_CONDITION} GROUP BY seq"""
+  WHERE session = ?2 AND exchange = ?3 AND seq BETWEEN ?4 AND ?5 {_UNTIL_CONDITION}
+  AND {COUNTED_FINDING} GROUP BY seq"""
 
 
 class FindingCounts(msgspec.Struct, frozen=True):
-    """Number and highest severity of the findings about one row."""
+    """Number and highest severity of the findings about one row. One that follows from the ending
+    of a call is not counted beside the ending's own."""
 
     count: int
     highest_severity: Severity
@@ -78,8 +83,8 @@ def find_findings(
         for each in (*own, *recording.read_findings(exchange=row.key, limit=_MAX_LISTED_FINDINGS))
     }
     there = [each for each in ids.values() if not until or each.at <= until]
-    (line,) = exchange_lines(recording, [row], until)
-    return there, 0 if line.finding_counts is None else line.finding_counts.count
+    total = recording.db.execute(_EXCHANGE_TOTAL, (until, *split_key(row.key))).fetchone()[0]
+    return there, total
 
 
 def exchange_lines(

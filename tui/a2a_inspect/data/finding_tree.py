@@ -12,15 +12,15 @@ from a2a_proxy.model.values import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.finding_totals import count_occurrences, is_total
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, label_place
 from a2a_proxy.recording.store.codec import unpack_text
 
-_GROUPS = (
-    "SELECT rule, (SELECT value FROM text WHERE id = rule), severity, count(*) FROM finding GROUP "
-    "BY 1, 3"
-)
-_PLACES = "SELECT id FROM finding WHERE rule = ? AND severity = ? AND id > ? ORDER BY id LIMIT ?"
+_GROUPS = f"""SELECT rule, (SELECT value FROM text WHERE id = rule), severity, count(*)
+  FROM finding WHERE {COUNTED_FINDING} GROUP BY 1, 3"""
+_PLACES = f"""SELECT id FROM finding
+  WHERE rule = ? AND severity = ? AND id > ? AND {COUNTED_FINDING} ORDER BY id LIMIT ?"""
 
 
 class FindingBranch(msgspec.Struct, frozen=True):

@@ -31,12 +31,14 @@ from a2a_proxy.present import generations
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.names import missing_folder_error
+from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key, split_key
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _Value = TypeVar("_Value")
+_EXPLAINED = f"SELECT count(*) FROM finding WHERE session = ? AND NOT {COUNTED_FINDING}"
 
 
 class RecordingSnapshot(msgspec.Struct, frozen=True):
@@ -272,7 +274,8 @@ class _RecordingReader:
         self._positions_by_session: dict[int, PagePositions] = {}
         self._frame_counter = RowCounter(recording, "frame")
         self._finding_counter = RowCounter(recording, "finding")
-        self._unlisted_by_session: dict[int, int] = {}
+        self._corrections: dict[int, int] = {}
+        """What is added to the number of rows of findings, by session."""
         self._selected_exchange = 0
         self._selected_frames = self._frame_positions(0)
 
@@ -302,7 +305,7 @@ class _RecordingReader:
             lengths,
             highest,
             self._frame_counter.count_rows(),
-            self._finding_counter.count_rows() + sum(map(self._count_unlisted, sessions)),
+            self._finding_counter.count_rows() + sum(map(self._correct_count, sessions)),
             {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows},
             self._read_lag(sessions),
         )
@@ -318,15 +321,16 @@ class _RecordingReader:
         lag = max(lags, default=0)
         return (lag + 500_000_000) // 1_000_000_000 * 1_000_000_000 if lag >= MIN_LAG else 0
 
-    def _count_unlisted(self, session: SessionRow) -> int:
-        """Return the number of findings that only the totals of a session have; they are made at
-        its end."""
-        if session.how and session.id not in self._unlisted_by_session:
+    def _correct_count(self, session: SessionRow) -> int:
+        """Return the number of findings that only the totals of a session have, less those that
+        follow from endings; both are known from its end on."""
+        if session.how and session.id not in self._corrections:
             totals = self.recording.finding_totals(session.id)
-            self._unlisted_by_session[session.id] = sum(
-                count_occurrences(each) - 1 for each in totals
+            explained = self.recording.db.execute(_EXPLAINED, (session.id,)).fetchone()[0]
+            self._corrections[session.id] = (
+                sum(count_occurrences(each) - 1 for each in totals) - explained
             )
-        return self._unlisted_by_session.get(session.id, 0)
+        return self._corrections.get(session.id, 0)
 
     def read_exchanges(self, page: int) -> list[ExchangeLine]:
         """Return as `RecordingSource.read_exchanges`; a page may begin in one session and end in

@@ -15,7 +15,7 @@ from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding, Finding, Frame, Observation, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
 from a2a_proxy.observer import Observer
-from a2a_proxy.recorder.recording_output import summarize_session
+from a2a_proxy.recorder.recording_output import find_failures, summarize_session
 from a2a_proxy.recorder.status import RecorderDone
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
@@ -101,7 +101,14 @@ def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> 
     _write_batch(writer, observer, observations)
     lost = observer.lost
     reasons = [f"{lost} bytes are not in the imported file"] if lost else []
-    writer.finish(at, complete=observer.gaps.describe(*reasons), lost=lost)
+    failures = find_failures(writer, at)
+    writer.finish(
+        at,
+        complete=observer.gaps.describe(*reasons),
+        lost=lost,
+        endings=failures.findings,
+        explained=failures.explained,
+    )
     return session
 
 

@@ -10,6 +10,7 @@ from a2a_inspect.plots.scale import BIN_LIMITS, TimeScale, fit_scale
 from a2a_proxy.model.values import Severity
 from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.codec import unpack_text
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
@@ -35,9 +36,10 @@ _CALLS_PER_STEP = f"""SELECT (s.started + e.started - {{start}}) / {{step}} AS n
 FINDING_MATCHES = f"""(x.session << {SESSION_SHIFT} | x.exchange) IN (
   SELECT e.id FROM exchange e WHERE {{where}})"""
 """SQL: `x` belongs to an exchange that matches."""
-_FINDINGS_PER_STEP = """SELECT (s.started + x.at - {start}) / {step} AS n, x.severity, count(*)
+_FINDINGS_PER_STEP = f"""SELECT (s.started + x.at - {{start}}) / {{step}} AS n, x.severity, count(*)
   FROM finding x JOIN session s ON s.id = x.session
-  WHERE x.session IN ({own}) AND s.started + x.at >= {start} AND s.started + x.at < {end} AND [of]
+  WHERE x.session IN ({{own}}) AND s.started + x.at >= {{start}} AND s.started + x.at < {{end}}
+    AND {COUNTED_FINDING} AND [of]
   GROUP BY n, x.severity"""
 _BIN_CASES = " ".join(f"WHEN d < {limit} THEN {number}" for number, limit in enumerate(BIN_LIMITS))
 _CALLS_PER_BIN = f"""SELECT {KIND_COLUMNS},

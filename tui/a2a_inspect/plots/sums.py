@@ -28,7 +28,7 @@ from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
-from a2a_proxy.recording.read.outcome_sql import OUTCOME
+from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING, OUTCOME
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.codec import unpack_text
 
@@ -42,8 +42,9 @@ _DURATIONS = f"""SELECT e.operation, e.binding, e.dialect, max(e.[end] - {ZERO},
 _ERROR_COUNTS = (
     "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
 )
-_FINDING_COUNTS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
-  FROM finding x WHERE x.session IN ({own}) AND [of] GROUP BY x.rule, x.severity"""
+_FINDING_COUNTS = f"""SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity,
+    count(*) FROM finding x WHERE x.session IN ({{own}}) AND {COUNTED_FINDING} AND [of]
+  GROUP BY x.rule, x.severity"""
 _FRAME_COUNT = "SELECT count(*) FROM frame f WHERE {where}"
 
 TaskStateCounts = list[tuple[str, int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -13,6 +13,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
     ExchangeRow,
+    FindingRow,
     FrameRow,
     SessionRow,
     TaskRow,
@@ -20,7 +21,7 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import find_ending
+from a2a_proxy.rules.endings.evaluate import FollowingFindings, find_ending
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 
 
@@ -44,6 +45,8 @@ class _SessionReader(Protocol):
     def read_task(
         self, task_id: str, agent: str | None = None, *, session: int | None = None
     ) -> list[TaskRow]: ...
+
+    def read_findings(self, session: int | None = None) -> Iterator[FindingRow]: ...
 
 
 class EndingReader:
@@ -88,21 +91,36 @@ def _find_ending(calls: SessionCalls, exchange: Exchange) -> Ending | None:
         return None
 
 
-def report_failures(
-    recording: _SessionReader, session: SessionRow, ended: int
-) -> Iterator[Finding]:
-    """Yield the findings of the endings of a session that ends now, `ended` in ns: of many alike
-    the first ones and a total."""
-    limit = RepeatLimit()
+class Failures(NamedTuple):
+    """What the recorder stores of the endings of a session."""
+
+    findings: list[Finding]
+    """Of many alike the first ones and a total."""
+    operations: dict[int, str]
+    """The operations of their exchanges."""
+    explained: dict[int, Finding]
+    """Findings that follow from one, which their evidence names now, by the ids of their rows."""
+
+
+NO_FAILURES = Failures([], {}, {})
+
+
+def report_failures(recording: _SessionReader, session: SessionRow, ended: int) -> Failures:
+    """Return the failures of a session that ends now, `ended` in ns."""
+    limit, findings, operations = RepeatLimit(), [], {}
     source = _StoredCalls(recording, msgspec.structs.replace(session, ended=ended))
     calls = SessionCalls(source)
+    stored = recording.read_findings(session.id)
+    following = FollowingFindings((row.id, row.finding) for row in stored)
     for call in source.read_exchanges():
         ending = _find_ending(calls, call)
         if ending is not None and ending.severity is not None:
+            following.mark(ending)
             kind = (ending.rule, int(ending.severity), call.agent, -1, call.operation)
             if limit.count_finding(kind, {}, (call.id, -1)):
-                yield ending.to_finding()
-    yield from limit.make_totals(ended)
+                findings.append(ending.to_finding())
+                operations[call.id] = call.operation
+    return Failures([*findings, *limit.make_totals(ended)], operations, following.marked)
 
 
 class _StoredCalls:

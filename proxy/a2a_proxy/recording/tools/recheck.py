@@ -11,6 +11,7 @@ from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.card_signature import CardSignature, SignatureVerdict
 from a2a_proxy.model.values import Binding, EventKind, Exchange, Finding, Frame, Observation
 from a2a_proxy.model.wire import ConnectionFacts
+from a2a_proxy.protocol.finding_totals import follows_ending
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.rules.define.rule import Rule
@@ -40,7 +41,7 @@ def recheck_session(
     """
     for row in recording.read_findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):
-            yield row.finding
+            yield _forget_ending(row.finding)
     engine = Engine(rules)
     source = _StoredContext(recording, session.id)
     out: list[Observation] = []
@@ -67,6 +68,14 @@ def recheck_session(
     if quiet is not None:
         quiet |= engine.skipped_rules
     yield from _take_findings(out)
+
+
+def _forget_ending(finding: Finding) -> Finding:
+    """Return a finding that follows from no ending: which one it follows from is found again."""
+    if not follows_ending(finding):
+        return finding
+    evidence = {name: value for name, value in finding.evidence.items() if name != "follows"}
+    return msgspec.structs.replace(finding, evidence=evidence)
 
 
 def _take_findings(out: list[Observation]) -> list[Finding]:

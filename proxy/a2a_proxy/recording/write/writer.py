@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -133,18 +134,22 @@ class Writer:
         lost: int = 0,
         edits: int = 0,
         endings: Sequence[Finding] | None = None,
+        explained: Mapping[int, Finding] = MappingProxyType({}),
     ) -> None:
         """Mark the session as ended at `ended` (ns; 0 if unknown) and close the file.
 
         `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost`
         is the number of bytes that were not captured. `endings` are stored in place of the findings
-        about endings that a recorder has stored that died afterwards.
+        about endings that a recorder has stored that died afterwards. The evidence of stored
+        findings becomes that of `explained`, by the ids of their rows.
         """
         store = self._open_tables()
         with self._transaction(store.db):
             if endings is not None:
                 store.db.execute(_DELETE_ENDINGS, (store.session,))
                 store.states.write(_NO_CHANGES, endings)
+            evidence = ((pack_json(each.evidence), row) for row, each in explained.items())
+            store.db.executemany("UPDATE finding SET evidence = ? WHERE id = ?", evidence)
             store.blocks.close()
             store.db.execute(
                 "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id "

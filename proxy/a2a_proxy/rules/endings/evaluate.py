@@ -1,10 +1,11 @@
 """The endings of a session."""
 
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, cached_property
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Exchange
+from a2a_proxy.model.values import Binding, Exchange, Finding
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts, SessionCalls
 from a2a_proxy.rules.endings.call_index import is_waiting
@@ -27,6 +28,49 @@ def find_ending(session: SessionCalls, exchange: Exchange) -> Ending | None:
     call = session.call(exchange.id)
     session.forget(call)  # its frames may be many
     return _judge_call(session, call)
+
+
+class FollowingFindings:
+    """The findings that follow from endings. Each follows from the first ending that explains
+    it."""
+
+    def __init__(self, findings: Iterable[tuple[int, Finding]]) -> None:
+        """`findings` have keys of any kind; they are read when the first call has failed."""
+        self._findings = findings
+        self.marked: dict[int, Finding] = {}
+        """Those that follow from an ending, which their evidence names, by key."""
+
+    @cached_property
+    def _by_subject(self) -> dict[tuple[str, int | str], list[tuple[int, Finding]]]:
+        explained = {rule for each in CAUSES.values() for rule in each.explains}
+        found: dict[tuple[str, int | str], list[tuple[int, Finding]]] = {}
+        for key, finding in self._findings:
+            if finding.rule in explained:
+                for subject in _subjects(finding):
+                    found.setdefault(subject, []).append((key, finding))
+        return found
+
+    def mark(self, ending: Ending) -> None:
+        """Mark the findings that follow from an ending."""
+        if ending.severity is None:
+            return
+        for subject in _subjects(ending):
+            for key, finding in self._by_subject.get(subject, ()):
+                if key not in self.marked and ending.explains(finding):
+                    follows = {"follows": f"{ending.rule} #{ending.exchange}"}
+                    evidence = finding.evidence | follows
+                    self.marked[key] = msgspec.structs.replace(finding, evidence=evidence)
+
+
+def _subjects(about: Finding | Ending) -> list[tuple[str, int | str]]:
+    """Return what an ending is about, or what a finding is about that may follow from one."""
+    is_about_call = isinstance(about, Finding) and about.exchange
+    subjects: list[tuple[str, int | str]] = [
+        ("exchange", about.exchange),
+        ("connection", 0 if is_about_call else about.connection),
+        ("task", about.task_id),
+    ]
+    return [each for each in subjects if each[1]]
 
 
 def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:

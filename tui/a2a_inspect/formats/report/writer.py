@@ -22,7 +22,7 @@ from a2a_inspect.lanes.links import SessionLinks
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy import __version__
 from a2a_proxy.model.values import Finding, Severity
-from a2a_proxy.protocol.finding_totals import count_occurrences
+from a2a_proxy.protocol.finding_totals import count_occurrences, follows_ending
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.rows import SessionRow
 
@@ -120,10 +120,11 @@ class _ReportWriter:
                 self._add_finding(session.id, found.finding, -1)
 
     def _add_finding(self, session: int, finding: Finding, row: int) -> None:
-        count = count_occurrences(finding)
-        self._rule_counts[finding.rule] += count
-        self._rule_severities[finding.rule] = max(
-            finding.severity, self._rule_severities.get(finding.rule, finding.severity)
-        )
-        self._severity_counts[finding.severity.name.lower()] += count
+        if not follows_ending(finding):
+            count = count_occurrences(finding)
+            self._rule_counts[finding.rule] += count
+            self._rule_severities[finding.rule] = max(
+                finding.severity, self._rule_severities.get(finding.rule, finding.severity)
+            )
+            self._severity_counts[finding.severity.name.lower()] += count
         self._tables.add("finding", records.finding_record(session, finding, row))
