@@ -21,6 +21,8 @@ class Payloads:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._tail = (0, 0, b"")
+        """The row of the open block that was read last: its block, offset and bytes."""
         self._broken: set[str] = set()
         """Blocks and blobs that could not be decompressed, so that this is not attempted again for
         every frame."""
@@ -32,6 +34,9 @@ class Payloads:
             return b""
         data = self._blocks.get(block)
         if data is None:
+            raw = self._read_tail(block, offset, size)
+            if len(raw) == size:
+                return raw
             data = self._load_block(block)
             if data is None:
                 return self._read_open_block(block, offset, size)
@@ -104,7 +109,9 @@ class Payloads:
             "DESC LIMIT 1"
         )
         row = self._db.execute(find, (block, offset)).fetchone()
-        raw = _check_bytes(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
+        if row is not None:
+            self._tail = (block, row[0], _check_bytes(row[1], f"block {block}"))
+        raw = self._read_tail(block, offset, size)
         if len(raw) == size:
             return raw
         data = self._load_block(block)  # the block was closed between the two queries
@@ -113,6 +120,13 @@ class Payloads:
                 f"block {block} of the recording is missing", "the file is damaged"
             )
         return data[offset : offset + size]
+
+    def _read_tail(self, block: int, offset: int, size: int) -> bytes:
+        """Return bytes of the row that was read last, or fewer if they are not in it."""
+        known, start, data = self._tail
+        if known != block or offset < start:
+            return b""
+        return data[offset - start : offset - start + size]
 
 
 def _check_bytes(data: object, source: str) -> bytes:

@@ -30,6 +30,8 @@ _MAX_CALLS = 1000
 _MAX_RETRIES = 100
 _MAX_SAMPLE = 50
 SECOND_NS = 1_000_000_000
+MAX_WAIT = 600 * SECOND_NS
+"""How long a task may wait for anybody, ns."""
 _LONG_TIME = 5 * SECOND_NS
 _TOLERANCE = 150_000_000
 _EVENT_WORDS = {

@@ -7,7 +7,7 @@ import msgspec
 
 from a2a_proxy.model.values import Binding, Exchange, Finding
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts, SessionCalls
+from a2a_proxy.rules.endings.call_facts import ACTIVE, MAX_WAIT, CallFacts, SessionCalls
 from a2a_proxy.rules.endings.call_index import is_waiting
 from a2a_proxy.rules.endings.ending import CAUSES, Cause, Ending
 
@@ -90,7 +90,8 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
         return False
     if exchange.streaming or is_waiting(state):
         return True
-    return session.index.is_last_of_task(exchange)
+    is_judged = exchange.operation == "GetTask" or session.ended - exchange.closed >= MAX_WAIT
+    return is_judged and session.index.is_last_of_task(exchange)
 
 
 @cache

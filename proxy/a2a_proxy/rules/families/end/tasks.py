@@ -5,14 +5,13 @@ from typing import Any
 
 from a2a_proxy.model.values import Actor, Binding, Exchange, FrameKind, Severity
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.rules.endings.call_facts import ACTIVE, SECOND_NS, CallFacts, format_ns
+from a2a_proxy.rules.endings.call_facts import ACTIVE, MAX_WAIT, SECOND_NS, CallFacts, format_ns
 from a2a_proxy.rules.endings.call_index import SENDS, is_waiting
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
 from a2a_proxy.rules.examples.conversation import QUESTION_CALL, STARTED_CALL, rpc
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS
 
-_MAX_WAIT = 600 * SECOND_NS
 _MIN_POLLS = 3
 _MIN_STUCK = 60 * SECOND_NS
 
@@ -128,7 +127,7 @@ def question_unanswered(call: CallFacts) -> Ending | None:
     if not is_waiting(call.state) or not _is_last(call) or exchange.error:
         return None
     waited = call.session.ended - exchange.closed
-    if waited < _MAX_WAIT:
+    if waited < MAX_WAIT:
         return None
     return Ending(
         summary=f"the task is {call.state} for {format_ns(waited)}, the client has not answered",
@@ -215,7 +214,7 @@ def nobody_asked(call: CallFacts) -> Ending | None:
     if exchange.binding is Binding.WEBHOOK or not exchange.closed:
         return None
     last = max(call.task.last if call.task is not None else 0, exchange.closed)
-    if call.session.ended - last < _MAX_WAIT:
+    if call.session.ended - last < MAX_WAIT:
         return None
     return Ending(
         summary=f"the task is {call.task_state}, and nobody asked for it in the "
