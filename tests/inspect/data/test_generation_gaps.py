@@ -13,7 +13,7 @@ from a2a_inspect.commands import ls, show
 from a2a_inspect.data.finding_counts import find_findings
 from a2a_inspect.data.generation_gaps import read_gaps
 from a2a_inspect.data.source import ExchangeStream, RecordingSource
-from a2a_inspect.widgets.exchange_list import is_successful, outcome_style, states_and_error
+from a2a_inspect.widgets.exchange_list import is_successful, outcome_style, states_and_ending
 from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -80,7 +80,7 @@ def test_only_the_finding_about_a_gap_shows_its_healing() -> None:
 def test_a_long_poll_in_the_facts_and_in_the_list() -> None:
     poll = stream(5)
     assert "asks              waited for a generation above 2, got 3" in fact_lines(poll, None)
-    assert states_and_error(poll.row) == "completed  waited for a generation above 2, got 3"
+    assert states_and_ending(poll.row) == "completed  waited for a generation above 2, got 3"
 
 
 def test_an_open_poll_is_no_failure() -> None:
@@ -88,7 +88,7 @@ def test_an_open_poll_is_no_failure() -> None:
     row = ExchangeRow(
         1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5)
     )
-    assert states_and_error(row) == "working  for a generation above 5"
+    assert states_and_ending(row) == "working  for a generation above 5"
     assert outcome_style(row) == "list--live"
     assert is_successful(row)
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rpc
+from a2a_proxy.rules.examples.objects import send
 from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_rules import record
 from support_screen import LARGE, SMALL, looking
 
 
@@ -25,7 +28,7 @@ async def test_columns_are_chosen_and_kept(
     ones are back."""
     path = sample(tmp_path / "r.db")
     async with looking(path, size) as person:
-        await person.sees("3 exchanges", "STATES, ERROR")
+        await person.sees("3 exchanges", "STATES, ENDING")
         await person.types("c")
         await person.sees("Columns", "header:content-type", "$.params.message.role")
         await person.writes("outcome, ttfee")
@@ -54,7 +57,7 @@ async def test_columns_are_chosen_and_kept(
         await person.types("c")
         await person.writes("")
         await person.types("enter")
-        await person.sees("STATES, ERROR")
+        await person.sees("STATES, ENDING")
     assert views.read_text() == ""
 
 
@@ -68,15 +71,32 @@ async def test_standard_columns_in_another_order(tmp_path: Path, views: Path) ->
         await person.sees("STATES")
         (head,) = (line for line in person.lines if "OPERATION" in line)
         assert head.split() == ["#", "STATES", "OPERATION", "ENDING", "FOUND"]
-        await person.sees("submitted > working > completed", "TASK_NOT_FOUND")
+        await person.sees("submitted > working > completed", "stream-error: an error ends")
         assert views.exists()
         await person.types("c")
         await person.writes(
             "time, outcome, operation, binding, task, found, events, took, states, ending"
         )
         await person.types("enter")
-        await person.sees("STATES, ERROR")
+        await person.sees("STATES, ENDING")
         assert views.read_text() == ""
+
+
+async def test_endings_are_shown(tmp_path: Path, views: Path) -> None:
+    """In the list, also a filtered one, and at the top of the frames and of the swimlane."""
+    chunks = (rpc("SendMessage", send(id="m5"), finish="cut") + CLEAN_SEND).make_chunks()
+    record(tmp_path / "r.db", chunks)
+    words = "no-answer: the agent's side"
+    async with looking(tmp_path / "r.db", (240, 50)) as person:
+        await person.sees("STATES, ENDING", words)
+        await person.types("g", "g")
+        await person.sees(f"#1 SendMessage  jsonrpc 1.0  cut  {words}")
+        await person.types("slash", *"err", "enter")
+        await person.lists(1)
+        await person.sees(words)
+        await person.types("s")
+        await person.sees("Swimlane › ", words)
+    assert not views.exists()
 
 
 async def test_cells_follow_a_growing_recording(tmp_path: Path, views: Path) -> None:
@@ -100,4 +120,4 @@ async def test_a_wrong_file_is_reported(tmp_path: Path, views: Path) -> None:
     views.write_text('columns = ["nosuch"]\n')
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.await_notice("nosuch is not a column")
-        await person.sees("STATES, ERROR")
+        await person.sees("STATES, ENDING")

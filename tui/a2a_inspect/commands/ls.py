@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from a2a_inspect.commands.filters import print_no_match
-from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
+from a2a_inspect.data.finding_counts import ExchangeLine, ending_words, exchange_lines
 from a2a_inspect.data.matching_tasks import matching_tasks
 from a2a_inspect.data.notes import note_counts
 from a2a_inspect.data.session_lines import connection_counts, lag_words, session_line
@@ -234,18 +234,7 @@ def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tup
         text.duration_cell(exchange)
         if brief or text.is_answered_early(exchange)
         else text.latency_label(exchange),
-        make_visible(_ending_words(row)),
-    )
-
-
-def _ending_words(row: ExchangeLine) -> str:
-    """Return why the call did not end well: the cause and its summary; the error itself if the
-    agent answered with one."""
-    exchange, ending = row.exchange, row.ending
-    if ending is not None and ending.is_worth_reading and ending.cause != "agent-error":
-        return f"{ending.cause}: {ending.summary}"
-    return exchange.error or (
-        text.end_reason(exchange) if text.outcome_of(exchange) == "cut" else ""
+        make_visible(ending_words(row, row.ending)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.model.values import Finding, Severity
+from a2a_proxy.present import text
 from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
@@ -66,6 +67,15 @@ class ExchangeLine(ExchangeRow, frozen=True):
     """Cells of the columns that the user chose."""
     ending: Ending | None = None
     """Why it did not end well, if the list shows it."""
+
+
+def ending_words(row: ExchangeRow, ending: Ending | None) -> str:
+    """Return why the call did not end well: the cause and its summary; the error itself if the
+    agent answered with one, or how the call was broken off."""
+    if ending is not None and ending.is_worth_reading and ending.cause != "agent-error":
+        return f"{ending.cause}: {ending.summary}"
+    is_successful = text.outcome_of(row.exchange) in ("ok", "live")
+    return row.exchange.error or ("" if is_successful else text.end_reason(row.exchange))
 
 
 def find_findings(

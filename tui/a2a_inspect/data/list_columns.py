@@ -100,8 +100,9 @@ def _parse_column(name: str) -> UserColumn:
     from a2a_proxy.recording.query.fields import FIELDS
     from a2a_proxy.recording.query.parser import parse_expression
 
-    if name.lower() in STANDARD_COLUMNS:
-        return UserColumn(name.lower(), name.lower())
+    title = "ending" if name.lower() == "error" else name.lower()  # the ending has the error
+    if title in STANDARD_COLUMNS:
+        return UserColumn(title, title)
     field = name.partition(".")[2] if name.startswith(("req.", "resp.")) else name
     if field.rstrip(":") == "header":
         raise UserError(

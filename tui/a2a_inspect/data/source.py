@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from a2a_inspect.data.finding_counts import (
     ExchangeLine,
     FindingCounts,
     count_by_frame,
+    ending_words,
     exchange_lines,
 )
 from a2a_inspect.data.positions import PAGE, PagePositions
@@ -37,7 +38,13 @@ from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, mak
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
 from a2a_proxy.recording.write.note_writer import NotePlace
 
+if TYPE_CHECKING:
+    from a2a_proxy.recording.read.endings import EndingReader
+
 _Value = TypeVar("_Value")
+_MAX_COMPARED = 5_000
+"""Calls of a recording whose endings the list shows."""
+_ENDING_SECONDS = 5.0
 _EXPLAINED = f"SELECT count(*) FROM finding WHERE session = ? AND NOT {COUNTED_FINDING}"
 
 
@@ -88,6 +95,8 @@ class ExchangeStream(msgspec.Struct, frozen=True):
     connection: Connection | None = None
     generations: str = ""
     """Generations of its task, in words."""
+    ending: str = ""
+    """Why it did not end well, in one line."""
 
 
 def _is_missing(path: Path) -> bool:
@@ -145,6 +154,10 @@ class RecordingSource:
         """Return one page of the list: PAGE rows of all sessions without headers, by session and
         first byte."""
         return await self._run_question(lambda reader: reader.read_exchanges(page), [])
+
+    async def read_lines(self, keys: Sequence[int]) -> list[ExchangeLine]:
+        """Return these exchanges without headers as lines of the list."""
+        return await self._run_question(lambda reader: reader.read_lines(keys), [])
 
     async def read_stream(self, exchange: int) -> ExchangeStream | None:
         """Return the current state of this exchange."""
@@ -276,6 +289,8 @@ class _RecordingReader:
         self._finding_counter = RowCounter(recording, "finding")
         self._corrections: dict[int, int] = {}
         """What is added to the number of rows of findings, by session."""
+        self._endings: EndingReader | None = None
+        self._endings_at = 0.0
         self._selected_exchange = 0
         self._selected_frames = self._frame_positions(0)
 
@@ -309,8 +324,20 @@ class _RecordingReader:
             {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows},
             self._read_lag(sessions),
         )
+        self._renew_endings(self._snapshot)
         self._version = version  # if this cannot be read, the next poll raises again
         return self._snapshot
+
+    def _renew_endings(self, now: RecordingSnapshot) -> None:
+        """Let the endings be computed again, of a growing recording now and then. Comparing all
+        calls takes 50 us a call, so that of many calls they are not in the list."""
+        since = time.monotonic() - self._endings_at
+        if now.exchanges > _MAX_COMPARED:
+            self._endings = None
+        elif self._endings is None or not now.is_live or since > _ENDING_SECONDS:
+            from a2a_proxy.recording.read.endings import EndingReader
+
+            self._endings, self._endings_at = EndingReader(self.recording), time.monotonic()
 
     def _read_lag(self, sessions: tuple[SessionRow, ...]) -> int:
         """Return the largest lag, rounded to seconds, ns."""
@@ -351,7 +378,13 @@ class _RecordingReader:
                 )
             )[within:]
             skip = 0
-        return exchange_lines(self.recording, rows)
+        return exchange_lines(self.recording, rows, endings=self._endings)
+
+    def read_lines(self, keys: Sequence[int]) -> list[ExchangeLine]:
+        """Return as `RecordingSource.read_lines`."""
+        found = (self.recording.read_exchange(key, headers=False) for key in keys)
+        rows = [row for row in found if row is not None]
+        return exchange_lines(self.recording, rows, endings=self._endings)
 
     def exchange_index(self, exchange: int) -> int:
         """Return as `RecordingSource.exchange_index`."""
@@ -385,7 +418,11 @@ class _RecordingReader:
             self._selected_frames.read_new_positions(),
             None if connection is None else connection.connection,
             self._generation_words(row),
+            self._ending_words(row),
         )
+
+    def _ending_words(self, row: ExchangeRow) -> str:
+        return ending_words(row, self._endings.read(row) if self._endings is not None else None)
 
     def _generation_words(self, row: ExchangeRow) -> str:
         from a2a_inspect.data.generation_gaps import operation_of

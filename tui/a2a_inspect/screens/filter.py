@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
-from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
+from a2a_inspect.data.finding_counts import ExchangeLine
 from a2a_inspect.data.list_filter import ListFilter
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSnapshot
@@ -165,15 +165,9 @@ class FilterController(MainController):
             )
         keys = list(self.search.keys[page * PAGE : (page + 1) * PAGE])
 
-        def rows(recording: Recording) -> list[ExchangeLine]:
-            found = [
-                row
-                for key in keys
-                if (row := recording.read_exchange(key, headers=False)) is not None
-            ]
-            return exchange_lines(recording, found)
-
-        return await self._reader.run_query("exchanges", rows, [])
+        return await self._reader.answer_query(
+            "exchanges", self._reader.source.read_lines(keys), []
+        )
 
     async def list_index(self, exchange: int) -> int | None:
         """Return the index of an exchange in the list; None if the list does not have it."""

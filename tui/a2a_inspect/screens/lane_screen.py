@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
+from a2a_inspect.data.finding_counts import ending_words
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.lanes.layout import format_elapsed
@@ -25,6 +26,7 @@ from a2a_inspect.widgets.pane import ListHead, Pane
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 
@@ -79,6 +81,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         self._is_reading = False
         self._next_read = 0.0
         self._error = ""
+        self._ending = ""
 
     def compose(self) -> ComposeResult:
         """Yield the list, and the full text of its selected row."""
@@ -125,7 +128,15 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         if version == self._version:
             return None
         self._version = version
+        self._ending = self._read_ending(recording)
         return LaneConversation(recording, self._exchange, self._source.until)
+
+    def _read_ending(self, recording: Recording) -> str:
+        """Return why the exchange did not end well; what is replayed has no end yet."""
+        row = recording.read_exchange(self._exchange, headers=False)
+        if row is None or self._source.until:
+            return ""
+        return make_visible(ending_words(row, EndingReader(recording).read(row)))
 
     async def _load_rows(self, page: int) -> Sequence[LaneRow]:
         conversation = self._conversation
@@ -147,7 +158,8 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         conversation, row = self._conversation, self._list.current_row
         title = self._pane.title
         if conversation is not None:
-            title.text = f"Swimlane › {conversation.title}"
+            about = f"{conversation.title}  {self._ending}".rstrip()
+            title.text = f"Swimlane › {about}"
             title.remark = (
                 "following"
                 if self._list.follow

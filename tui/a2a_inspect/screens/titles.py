@@ -87,12 +87,13 @@ def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) 
 
 
 def exchange_title(stream: ExchangeStream) -> str:
-    """Return an exchange in one line: number, operation, binding, outcome."""
+    """Return an exchange in one line: number, operation, binding, outcome, ending."""
     exchange = stream.row.exchange
     words = [
         f"#{exchange.id} {text.exchange_title(exchange)}",
         text.binding_and_dialect(exchange),
         text.outcome_label(exchange),
+        stream.ending,
     ]
     return make_visible("  ".join(word for word in words if word))
 

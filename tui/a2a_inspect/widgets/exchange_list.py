@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from a2a_inspect.data.finding_counts import ExchangeLine
+from a2a_inspect.data.finding_counts import SEVERITIES, ExchangeLine, ending_words
 from a2a_inspect.data.source import RecordingSnapshot
 from a2a_inspect.widgets.columns import ListColumn
 from a2a_inspect.widgets.found_column import FINDINGS_COLUMN
@@ -53,7 +53,7 @@ class ExchangeList(LazyList):
             *file_columns(files),
             ListColumn("#", 4, self._number_cell, right=True, style=self._number_style),
         ]
-        super().__init__([*self._first_columns, *STANDARD_COLUMNS, STATES_AND_ERROR], id=id)
+        super().__init__([*self._first_columns, *STANDARD_COLUMNS, STATES_AND_ENDING], id=id)
         self._load_page = load_page
         self._marks = marks
         self._session_count = 1
@@ -84,7 +84,7 @@ class ExchangeList(LazyList):
                 [*numbers, *(_user_column(index, column) for index, column in enumerate(chosen))]
             )
         else:
-            self.set_columns([*numbers, *STANDARD_COLUMNS, STATES_AND_ERROR])
+            self.set_columns([*numbers, *STANDARD_COLUMNS, STATES_AND_ENDING])
         self.reread_rows()
 
     def _number_cell(self, row: ExchangeRow) -> str:
@@ -133,8 +133,8 @@ def duration_cell(row: ExchangeRow) -> str:
     return text.duration_cell(row.exchange)
 
 
-def states_and_error(row: ExchangeRow) -> str:
-    """Return the passed states in order, and the error."""
+def states_and_ending(row: ExchangeRow) -> str:
+    """Return the passed states in order, and why the call did not end well."""
     words = (states_cell(row), generations.requested_generations(row.exchange), ending_cell(row))
     return "  ".join(word for word in words if word)
 
@@ -144,9 +144,13 @@ def is_successful(row: ExchangeRow) -> bool:
     return text.outcome_of(row.exchange) in ("ok", "live")
 
 
-def error_style(row: ExchangeRow) -> str:
-    """Return the style of the error, which is that of the outcome."""
-    return "" if is_successful(row) else outcome_style(row)
+def ending_style(row: ExchangeRow) -> str:
+    """Return the style of the ending, which is that of the outcome, or of its finding if the call
+    was complete."""
+    if not is_successful(row):
+        return outcome_style(row)
+    ending = row.ending if isinstance(row, ExchangeLine) else None
+    return SEVERITIES[ending.severity] if ending is not None and ending.severity else ""
 
 
 def _user_column(index: int, column: UserColumn) -> ListColumn:
@@ -167,8 +171,8 @@ def states_cell(row: ExchangeRow) -> str:
 
 
 def ending_cell(row: ExchangeRow) -> str:
-    """Return the error, or how the call was broken off."""
-    return row.exchange.error or ("" if is_successful(row) else text.end_reason(row.exchange))
+    """Return why the call did not end well."""
+    return ending_words(row, row.ending if isinstance(row, ExchangeLine) else None)
 
 
 STANDARD_COLUMNS = (
@@ -189,14 +193,14 @@ STANDARD_COLUMNS = (
     ListColumn("EVENTS", 6, event_count, right=True),
     ListColumn("TOOK", 8, duration_cell, right=True),
 )
-STATES_AND_ERROR = ListColumn(
-    "STATES, ERROR", 14, states_and_error, grow=3, shorten=abbreviate_states, style=error_style
+STATES_AND_ENDING = ListColumn(
+    "STATES, ENDING", 14, states_and_ending, grow=3, shorten=abbreviate_states, style=ending_style
 )
 _COLUMNS_BY_NAME = {
     column.title.lower(): column
     for column in (
         *STANDARD_COLUMNS,
         ListColumn("STATES", 14, states_cell, grow=2, shorten=abbreviate_states),
-        ListColumn("ENDING", 14, ending_cell, grow=2, style=error_style),
+        ListColumn("ENDING", 14, ending_cell, grow=2, style=ending_style),
     )
 }
