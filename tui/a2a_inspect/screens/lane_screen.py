@@ -26,7 +26,6 @@ from a2a_inspect.widgets.pane import ListHead, Pane
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 
@@ -133,6 +132,8 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
 
     def _read_ending(self, recording: Recording) -> str:
         """Return why the exchange did not end well; what is replayed has no end yet."""
+        from a2a_proxy.recording.read.endings import EndingReader
+
         row = recording.read_exchange(self._exchange, headers=False)
         if row is None or self._source.until:
             return ""
