@@ -133,8 +133,27 @@ def test_prose_is_no_stream(body: bytes) -> None:
 @pytest.mark.parametrize("lead", [b"\n\n", b"\xef\xbb\xbf"])
 def test_bytes_before_one_object_are_kept_once(lead: bytes) -> None:
     body = lead + value("jsonrpc", _RESULTS[0])
-    (response,) = answers(everywhere(call("jsonrpc").answer(body, content_type="application/json")))
-    assert response.payload == body
+    played = everywhere(call("jsonrpc").answer(body, content_type="application/json"))
+    (response,) = answers(played)
+    framing = (response.framing or "\0").encode("latin-1")
+    assert framing.replace(b"\0", response.payload) == body
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_json_behind_a_byte_order_mark_is_read(binding: str) -> None:
+    """Its task counts and its error is that of the call; a result is an error, because many clients
+    cannot read it."""
+    body = b"\xef\xbb\xbf" + value(binding, _RESULTS[0])
+    played = everywhere(call(binding).answer(body, content_type="application/json"))
+    (response,) = answers(played)
+    assert (response.kind, response.task_id) == (FrameKind.RESPONSE, "t1")
+    assert played.exchange.error == "JSON behind a byte order mark"
+    error = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "gone"}}'
+    if binding == "rest":
+        error = b'{"error": {"code": 404, "status": "NOT_FOUND", "message": "gone"}}'
+    status = 404 if binding == "rest" else 200
+    script = call(binding).answer(b"\xef\xbb\xbf" + error, status=status)
+    assert "gone" in everywhere(script).exchange.error
 
 
 def test_page_of_an_error_status_is_no_sequence() -> None:

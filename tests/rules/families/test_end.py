@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from a2a_proxy.model.values import Actor, Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, Direction
+from a2a_proxy.rules.endings.call_facts import format_ns
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     QUESTION_CALL,
@@ -21,6 +23,8 @@ from a2a_proxy.rules.examples.conversation import (
     Finish,
     fetch_card,
     grpc,
+    http,
+    json_text,
     rest,
     rest_error,
     rest_stream,
@@ -426,13 +430,63 @@ def test_json_in_its_own_container(binding: str) -> None:
             return rest("POST", "/message:send", send(), body)
         return rpc("SendMessage", send(), answer=body)
 
-    (marked,) = endings(call('\ufeff{"task":{}}')).values()
+    result = '{"task":{"id":"t1","contextId":"c1","status":{"state":"TASK_STATE_COMPLETED"}}}'
+    if binding == "jsonrpc":
+        result = f'{{"jsonrpc":"2.0","id":1,"result":{result}}}'
+    (marked,) = endings(call(f"\ufeff{result}")).values()
     assert (marked.cause, marked.actor) == ("wrong-container", Actor.AGENT)
     assert "without a byte order mark" in marked.next_step
-    other = endings(call('{"ok":true}')).values()
-    assert "wrong-container" not in [each.cause for each in other]
-    if binding == "jsonrpc":
-        assert [(each.cause, each.actor) for each in other] == [("agent-error", Actor.AGENT)]
+    (other,) = endings(call('{"ok":true}')).values()
+    assert (other.cause, other.actor) == ("no-result", Actor.AGENT)
+    for wrapped in (json.dumps(result), b64encode(result.encode()).decode()):
+        (ending,) = endings(call(wrapped)).values()
+        assert ending.cause == "wrong-container"
+        assert "one JSON object inside" in ending.summary
+        assert "task" not in ending.next_step
+
+
+@HTTP
+@pytest.mark.parametrize("status_code", [200, 204])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_empty_answer(binding: str, status_code: int, is_stream: bool) -> None:
+    """A success without a result leaves the client with nothing."""
+    operation = "SendStreamingMessage" if is_stream else "SendMessage"
+    path = "/message:stream" if is_stream else "/message:send"
+    empty = {"status": status_code, "reply_headers": {"Content-Type": None}}
+    if binding == "rest":
+        script = http("POST", path, json_text(send()), "", **empty)
+    else:
+        script = rpc(operation, send(), answer="", **empty)
+    (ending,) = endings(script).values()
+    assert (ending.cause, ending.severity) == ("no-result", Severity.ERROR)
+    assert ending.summary == (
+        f"the answer (HTTP {status_code}) is empty, a result of {operation} is due"
+    )
+
+
+def test_answers_that_may_be_empty() -> None:
+    """A delete, a card that has not changed, and a notification."""
+    config = {"taskId": "t1", "id": "p1"}
+    no_type = {"reply_headers": {"Content-Type": None}}
+    path = "/tasks/t1/pushNotificationConfigs/p1"
+    card_path = "/.well-known/agent-card.json"
+    for script in (
+        http("DELETE", path, "", "", status=204, **no_type),
+        http("GET", card_path, "", "", status=304, **no_type),
+        http("HEAD", card_path, "", "", **no_type),
+        rpc("DeleteTaskPushNotificationConfig", config, answer={"jsonrpc": "2.0", "id": 1}),
+    ):
+        assert not endings(script)
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "grpc"])
+def test_result_of_another_form(binding: str) -> None:
+    if binding == "grpc":
+        script = grpc("SendMessage", send())
+    else:
+        script = rpc("SendMessage", send(), "done")
+    (ending,) = endings(script).values()
+    assert (ending.cause, ending.severity) == ("no-result", Severity.ERROR)
 
 
 def test_status_without_an_answer_is_the_error() -> None:
@@ -706,3 +760,48 @@ def test_stdio_agent_that_exits_before_its_answer() -> None:
     assert ending.remaining == ()
     assert ending.next_step == "run the agent's command alone: does it report an error?"
     assert endings(pipe_script(pipe_call("GetTask", GET), pipe_response(task("COMPLETED")))) == {}
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+def test_lost_event(binding: str) -> None:
+    """Until something brings the client what it missed."""
+
+    def lost(*generations: str) -> Script:
+        first, second, last = generations
+        events = (
+            snapshot(generation=first),
+            status("WORKING", generation=second),
+            status("COMPLETED", second=1, generation=last),
+        )
+        if binding == "grpc":
+            return grpc("SendStreamingMessage", send(), *events, version="1.1")
+        if binding == "rest":
+            return rest_stream("POST", "/message:stream", send(), *events, version="1.1")
+        return rpc_stream("SendStreamingMessage", send(), *events, version="1.1")
+
+    (ending,) = endings(lost("1", "2", "5")).values()
+    assert (ending.cause, ending.actor) == ("lost-event", Actor.CLIENT)
+    assert ending.summary.startswith("generations 3 to 4 of the task did not arrive on this stream")
+    read = rpc("GetTask", GET, task("COMPLETED", second=1, generation="5"), id=2, version="1.1")
+    assert not endings(lost("1", "2", "5") + read)
+    assert not endings(lost("1", "2", "3"))
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_client_that_must_wait(binding: str) -> None:
+    """As long as the agent says."""
+    for fields, step in (({"Retry-After": "7"}, "wait 7 s,"), ({}, "wait a while,")):
+        options: dict[str, Any] = {"status": 429, "reply_headers": fields, "answer": "slow down"}
+        if binding == "rest":
+            script = http("POST", "/message:send", json_text(send()), **options)
+        else:
+            script = ask(binding, **options)
+        (ending,) = endings(script).values()
+        assert (ending.cause, ending.actor) == ("agent-error", Actor.CLIENT)
+        assert ending.next_step.startswith(step)
+
+
+def test_agent_that_closes_at_once() -> None:
+    """Within the same millisecond."""
+    assert format_ns(400_000) == "less than 1 ms"
+    assert format_ns(1_000_000) == "1 ms"

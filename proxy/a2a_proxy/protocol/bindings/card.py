@@ -4,7 +4,14 @@ import msgspec
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
+from a2a_proxy.protocol.call import (
+    TO_AGENT,
+    TO_CLIENT,
+    ByteSpan,
+    ExchangeDecoder,
+    Out,
+    make_detail,
+)
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
@@ -44,14 +51,15 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     call.emit_frame(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
-def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit the response: the card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:
-        other.read_response(call, body, out)
+        other.read_response(call, body, out, framing)
         return
     learn_card(call, card)
-    call.emit_frame(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
+    summary, detail = make_summary(EventKind.CARD), make_detail(framing=framing)
+    call.emit_frame(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, summary, detail)
 
 
 def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:

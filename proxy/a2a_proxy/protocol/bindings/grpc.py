@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from a2a_proto import find_bad_text, to_dict
 from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import (
     TO_AGENT,
     TO_CLIENT,
@@ -265,6 +266,8 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
             outcome.error_text and exchange.how != "client gone"
         ):  # a client that is gone receives no error
             self.record_error(outcome.status, outcome.error_text)
+        if not (outcome.status or exchange.events):
+            other.record_no_result(self)
         if outcome.reason == GENERATION_MISMATCH:
             exchange.dialect = dialect_with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]

@@ -65,7 +65,8 @@ class _BindingReader(NamedTuple):
     """Functions of a binding that decode whole messages."""
 
     request: Callable[[HttpCall, ByteSpan, Out], None]
-    response: Callable[[HttpCall, ByteSpan, Out], None]
+    response: Callable[[HttpCall, ByteSpan, Out, str], None]
+    """The last argument is the framing: what surrounds the message, or nothing."""
     event: Callable[[HttpCall, SseEvent, Out], None]
 
 
@@ -299,8 +300,11 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             else:
                 _READERS[self.exchange.binding].request(self, span, out)
         else:
+            span, framing = _split_bom(span)
             self.bind_by_response(span.data)
-            _READERS[self.exchange.binding].response(self, span, out)
+            _READERS[self.exchange.binding].response(self, span, out, framing)
+            if framing and self.exchange.binding is not _OTHER_BINDING:
+                self.record_error(self.exchange.status, "JSON behind a byte order mark")
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         """Emit a body whose content coding could not be removed; report it only if its bytes
@@ -324,6 +328,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
 
     def _finish_stream(self, event: End, out: Out) -> None:
         place = SpanPiece(event.at, event.at, event.start, event.start)
+        if not self.exchange.events:
+            other.record_no_result(self)
         detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
         self.emit_frame(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)
 
@@ -445,6 +451,17 @@ def _open_inlet(headers: Headers) -> _BodyInlet:
     if encodings in (b"", b"identity"):
         return _BodyInlet(collector)
     return _BodyInlet(collector, ContentDecoder(encodings), is_plain=False)
+
+
+def _split_bom(span: ByteSpan) -> tuple[ByteSpan, str]:
+    """Return a body without the byte order mark in front of JSON, and its framing; empty if it has
+    none."""
+    data = span.data.removeprefix(BOM)
+    if len(data) == len(span.data) or data.lstrip()[:1] not in (b"{", b"["):
+        return span, ""
+    size = span.size - len(BOM)
+    piece = SpanPiece(span.began, span.at, span.start, span.end, data, size, span.truncated)
+    return piece, f"{BOM.decode('latin-1')}\0"
 
 
 def media_type(headers: Headers) -> str:

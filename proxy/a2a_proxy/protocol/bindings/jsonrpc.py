@@ -238,17 +238,17 @@ def text_of_id(raw: msgspec.Raw) -> str:
 # --- responses
 
 
-def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit a response that is not a stream: one response or a batch of them."""
     if not body.data:
         other.read_response(call, body, out)
         return
     if body.data[:64].lstrip()[:1] != b"[":
-        read_one_response(call, body, _RESPONSE, out)
+        read_one_response(call, body, _RESPONSE, out, framing=framing)
         return
     batch = _decode_batch_or_none(body.data)
-    if batch is None:
-        other.read_response(call, body, out)
+    if not batch:
+        other.read_response(call, body, out, framing)
         return
     for item in batch:
         read_one_response(call, _span_of_item(body, bytes(item)), _RESPONSE, out, note="batch")
@@ -379,15 +379,10 @@ def _read_odd_response(
         return
     rpc_id = text_of_id(shape.id)
     result = decode_untyped(bytes(shape.result)) if shape.result else None
-    call.emit_frame(
-        out,
-        TO_CLIENT,
-        kind,
-        body,
-        JSON,
-        _summarise_odd_result(call, rpc_id, kind, result),
-        (rpc_id, 0, note, framing),
-    )
+    summary = _summarise_odd_result(call, rpc_id, kind, result)
+    if kind is _RESPONSE and (summary[0] is _NO_EVENT or not isinstance(result, dict | list)):
+        other.record_no_result(call)
+    call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
 def _summarise_odd_result(
@@ -429,7 +424,7 @@ def _emit_without_envelope(
     ):
         return
     if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
-        other.read_response(call, body, out)
+        other.read_response(call, body, out, framing)
     else:
         detail = make_detail(note="not JSON-RPC", framing=framing)
         call.emit_frame(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)

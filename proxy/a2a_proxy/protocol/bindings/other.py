@@ -9,7 +9,6 @@ import msgspec
 from a2a_proxy.model.values import Binding, ExchangeFields, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
-    NO_DETAIL,
     TO_AGENT,
     TO_CLIENT,
     ByteSpan,
@@ -35,7 +34,11 @@ _A2A_SUFFIXES = (
     "/authenticatedExtendedCard",
 )
 """Path endings that only A2A has; other services too have `/tasks` and `/tasks/{id}`."""
+NO_RESULT = "answer without a result of "
+"""Begin of the error of a call whose answer is well-formed, and no result of its operation."""
 _EXPECTED_FORMATS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "JSON", Binding.CARD: "JSON"}
+
+_CALL_BINDINGS = frozenset({*_EXPECTED_FORMATS, Binding.GRPC, Binding.STDIO})
 
 
 def is_json(headers: Headers) -> bool:
@@ -98,7 +101,7 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     call.emit_frame(out, TO_AGENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
 
 
-def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit a response that is not A2A. It is an error if it answers an A2A call with an error
     status, or with a body in place of a result."""
     exchange = call.exchange
@@ -112,13 +115,21 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
             if withheld
             else _error_message(exchange.status, body, schema),
         )
-    elif body.size and exchange.status // 100 == 2 and _has_result(call):
+    elif exchange.status // 100 == 3:
+        is_cached = exchange.status == HTTPStatus.NOT_MODIFIED and "Card" in exchange.operation
+        if not is_cached and _has_result(call):
+            call.record_error(exchange.status, http_error_line(exchange.status))
+    elif not body.size:
+        if exchange.method != "HEAD":
+            record_no_result(call)
+    elif _has_result(call):
         call.record_error(
             exchange.status,
             f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}",
         )
     if exchange.binding is Binding.OTHER:
-        call.emit_frame(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
+        detail = make_detail(framing=framing)
+        call.emit_frame(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, detail)
     elif failed:
         call.emit_frame(
             out,
@@ -127,12 +138,20 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
             body,
             schema,
             NO_SUMMARY,
-            make_detail(error_code=exchange.status),
+            make_detail(error_code=exchange.status, framing=framing),
         )
     else:
         kind = FrameKind.OTHER if body.size else FrameKind.RESPONSE
-        detail = NO_DETAIL if body.size else make_detail(note=f"status {exchange.status}")
+        note = "" if body.size else f"status {exchange.status}"
+        detail = make_detail(note=note, framing=framing)
         call.emit_frame(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, detail)
+
+
+def record_no_result(call: ExchangeDecoder) -> None:
+    """Record that the answer to an A2A call is no result of its operation, if it must have one."""
+    exchange = call.exchange
+    if _has_result(call) and exchange.status // 100 in (0, 2):
+        call.record_error(exchange.status, f"{NO_RESULT}{exchange.operation}")
 
 
 def _has_result(call: ExchangeDecoder) -> bool:
@@ -141,13 +160,16 @@ def _has_result(call: ExchangeDecoder) -> bool:
     exchange = call.exchange
     operation = OPERATION_BY_NAME.get(exchange.operation)
     if (
-        exchange.binding not in _EXPECTED_FORMATS
+        exchange.binding not in _CALL_BINDINGS
         or operation is None
         or operation.answer is ResponseKind.EMPTY
     ):
         return False
-    is_notification = exchange.binding is Binding.JSONRPC and not exchange.rpc_id
-    return not is_notification and is_certain_call(
+    if exchange.binding is Binding.GRPC:
+        return True
+    if not exchange.rpc_id and exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+        return False
+    return exchange.binding is Binding.STDIO or is_certain_call(
         exchange, call.link.shared.get_card(call.exchange.agent)
     )
 

@@ -108,15 +108,15 @@ def _decode_body_params(data: bytes) -> ParamsShape:
     return fit_params(decode_untyped(data)) if missed or params.message is None else params
 
 
-def read_response(call: HttpExchange, body: ByteSpan, out: Out) -> None:
+def read_response(call: HttpExchange, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit a response that is not a stream."""
     if call.exchange.status >= 400:
-        _emit_error(call, body, out, call.exchange.status)
+        _emit_error(call, body, out, call.exchange.status, framing=framing)
         return
     if not body.size:
         other.read_response(call, body, out)
         return
-    _read_result(call, body, FrameKind.RESPONSE, out)
+    _read_result(call, body, FrameKind.RESPONSE, out, framing=framing)
 
 
 def read_event(call: HttpExchange, sse_event: SseEvent, out: Out) -> None:
@@ -161,7 +161,7 @@ def _read_odd_result(
             detail = make_detail(note="not JSON", framing=framing)
             call.emit_frame(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
         else:
-            other.read_response(call, body, out)
+            other.read_response(call, body, out, framing)
         return
     if kind is FrameKind.EVENT and isinstance(value, dict) and "error" in value:
         error = value["error"]
@@ -175,6 +175,10 @@ def _read_odd_result(
         summary = summarise_answer(answer, value)
     if answer is ResponseKind.CARD and isinstance(value, dict):
         card.learn_card(call, value)
+    if kind is FrameKind.RESPONSE and (
+        summary[0] is EventKind.NONE or not isinstance(value, dict | list)
+    ):
+        other.record_no_result(call)
     call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
 
 

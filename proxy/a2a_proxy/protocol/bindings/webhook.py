@@ -80,11 +80,11 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     call.emit_frame(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
-def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit the receiver's response, which is not A2A; an error status makes it an error."""
     exchange = call.exchange
     if exchange.status >= 400:
-        other.read_response(call, body, out)
+        other.read_response(call, body, out, framing)
         return
     schema = other.schema_for(exchange.response_headers, body)
     call.emit_frame(
@@ -94,5 +94,5 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         body,
         schema,
         NO_SUMMARY,
-        make_detail(note=f"status {exchange.status}"),
+        make_detail(note=f"status {exchange.status}", framing=framing),
     )

@@ -16,6 +16,8 @@ from a2a_proxy.model.values import (
     Exchange,
     Frame,
     FrameKind,
+    MissedGenerations,
+    MissedReason,
     Task,
 )
 from a2a_proxy.model.wire import Direction
@@ -170,6 +172,16 @@ class SessionCalls:
                 for each in call.other_calls
             )
         return any(self.call(each).key == call.key for each in islice(later, _MAX_RETRIES))
+
+    def find_lost(self, exchange: Exchange) -> MissedGenerations | None:
+        """Return the first events that a stream left out and that its client never received, nor
+        a task that includes them."""
+        if not (exchange.streaming and exchange.generation and exchange.closed):
+            return None
+        task = self.source.read_task(exchange.agent, exchange.task_id)
+        gaps = task.gaps if task is not None else ()
+        open_gaps = (each for each in gaps if each.exchange == exchange.id and not each.healed)
+        return next((each for each in open_gaps if each.reason is not MissedReason.DROPPED), None)
 
     def is_served(self, exchange: Exchange) -> bool:
         """Whether another call of the same binding was answered by the same agent."""
@@ -450,6 +462,8 @@ def is_over(state: str) -> bool:
 
 def format_ns(ns: int) -> str:
     """Return a duration: `51 ms`, `14.0 s`, `3 min 20 s`."""
+    if ns < 1_000_000:
+        return "less than 1 ms"
     if ns < SECOND_NS:
         return f"{ns // 1_000_000} ms"
     if ns < 60 * SECOND_NS:

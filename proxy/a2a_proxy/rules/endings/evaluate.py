@@ -77,7 +77,7 @@ def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
     """Whether the columns of the exchange leave that possible: most calls end here."""
     if exchange.error or exchange.ours or exchange.how not in ("complete", ""):
         return True
-    if exchange.status >= _REDIRECTED:
+    if exchange.status >= _REDIRECTED or session.find_lost(exchange) is not None:
         return True
     if not exchange.events:
         return exchange.binding is not Binding.WEBHOOK

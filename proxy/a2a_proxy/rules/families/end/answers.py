@@ -1,9 +1,10 @@
 """Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
 3.3.2, 3.6, 7.4)."""
 
-from codecs import BOM_UTF8
+from base64 import b64decode
 
 from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
+from a2a_proxy.protocol.bindings.other import NO_RESULT
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
@@ -31,7 +32,7 @@ from a2a_proxy.rules.examples.objects import (
 )
 from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.families.end.connection import has_card
-from a2a_proxy.rules.families.sse.blocks import is_json_sequence
+from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.wire.json_sequence import JsonSequence
 from a2a_proxy.wire.sse import SseEvent
@@ -40,8 +41,10 @@ _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
 _NOT_RPC = "HTTP 200"
 """Begin of the error of a call whose answer is no JSON-RPC."""
+_NO_RESULT = (NO_RESULT, "HTTP 2", "events without")
+"""Begins of the errors of calls that have an answer without an error and without a result."""
 _ONE_OBJECT = "one JSON object"
-_JSON_TYPES = ("application/json", "application/a2a+json")
+_JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
 _ERROR_STEPS = {
     "TASK_NOT_CANCELABLE": "nothing: the task has ended, or cannot be cancelled",
     "TASK_NOT_FOUND": "use a task id that this agent has returned; it may have forgotten it",
@@ -54,7 +57,9 @@ _ERROR_STEPS = {
 }
 """What to do, by the name of the error."""
 _SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
-_CANCELLED, _DEADLINE_EXCEEDED = 1, 4
+_CANCELLED, _DEADLINE_EXCEEDED, _EXHAUSTED = 1, 4, 8
+_WAIT = frozenset({429})
+"""Statuses that ask the client to wait."""
 _GRPC_SERVER_ERRORS = frozenset({2, 13, 14, 15})
 _KEY_CARD = fetch_card(
     card(
@@ -222,7 +227,7 @@ def version_refused(call: CallFacts) -> Ending | None:
         reply_headers={"Content-Type": "application/x-ndjson"},
     ),
     clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
-    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-SSE-015"),
+    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-SSE-015"),
 )
 def wrong_container(call: CallFacts) -> Ending | None:
     """A call is answered with a body that its content type does not announce, or that its operation
@@ -233,26 +238,31 @@ def wrong_container(call: CallFacts) -> Ending | None:
     must send the answer as the binding requires it.
     """
     exchange = call.exchange
-    if exchange.binding not in HTTP or exchange.status != 200 or exchange.ours:
+    if exchange.binding not in HTTP | CARD or exchange.status != 200 or exchange.ours:
         return None
     what, inside = _read_sequence(call)
     media = call.media_type
     due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
     is_unread = not exchange.error or exchange.error.startswith(_NOT_RPC)
+    is_marked = any(each.framing.startswith(BYTE_ORDER_MARK) for each in call.answers[:1])
+    if is_marked and {media, due} <= _JSON_TYPES:
+        return Ending(
+            summary=f"the answer is JSON behind a byte order mark under `{media}`, which many "
+            "clients cannot read",
+            next_step="send the JSON without a byte order mark (RFC 8259 8.1)",
+        )
+    if exchange.error.startswith(_NO_RESULT) and (inner := _unwrap(_read_last(call))):
+        what, inside = inner
     if not what and not exchange.events and is_unread and call.by_itself:
         what, inside = _read_body(call.error_body.strip())
         if what == _ONE_OBJECT and media in _JSON_TYPES and due in _JSON_TYPES:
-            if not call.error_body.startswith(BOM_UTF8):
-                return None  # the right container of something else
-            return Ending(
-                summary=f"the answer is JSON behind a byte order mark under `{media}`, which most "
-                "clients cannot read",
-                next_step="send the JSON without a byte order mark (RFC 8259 8.1)",
-            )
+            return None  # the right container of something else
     if not what:
         return None
     under = f"under `{media}`" if media else "without a content type"
-    wanted = "without the framing of events" if media == due else f"`{due}` is due"
+    wanted = f"`{due}` is due"
+    if media == due:
+        wanted = "without the framing of events" if due not in _JSON_TYPES else "not the object"
     return Ending(
         summary=f"the answer is {what} {under}, {wanted}{inside}",
         next_step="send each object as an event: `data: {...}` and an empty line"
@@ -291,6 +301,26 @@ def _read_body(body: bytes) -> tuple[str, str]:
     code, text = str(error.get("code", ""))[:12], str(error.get("message", ""))[:80]
     framing = "".join(each.framing for each in found)
     return _name_sequence(framing, len(values), f"{code}: {text}" if error else "")
+
+
+def _read_last(call: CallFacts) -> bytes:
+    """Return the payload of the last frame that the client received."""
+    last = call.last
+    return call.session.source.read_payload(call.exchange.id, last.seq) if last is not None else b""
+
+
+def _unwrap(body: bytes) -> tuple[str, str] | None:
+    """Return what a body is that is one JSON string or base64 with JSON objects in it, and the
+    error in them; None if it is not."""
+    text, form = decode_payload(body, JSON), "a JSON string"
+    if not isinstance(text, str):
+        form = "base64"
+        try:
+            text = b64decode(body.strip(), validate=True).decode()
+        except ValueError:
+            return None
+    what, inside = _read_body(text.encode().strip())
+    return (f"{what} inside {form}", inside) if what else None
 
 
 def _name_sequence(framing: str, count: int, error: str) -> tuple[str, str]:
@@ -403,6 +433,8 @@ def agent_error(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if not exchange.error or exchange.ours or exchange.binding not in RPC | CARD:
         return None
+    if exchange.error.startswith(_NO_RESULT):
+        return None
     if exchange.binding in CARD and has_card(call):
         return None
     if exchange.binding is Binding.GRPC:
@@ -412,8 +444,10 @@ def agent_error(call: CallFacts) -> Ending | None:
     step = "correct the request as the error says"
     if is_internal:
         step = "look into the agent's log at that time"
-    elif exchange.error.startswith(_NOT_RPC):
-        is_internal, step = True, "answer with a JSON-RPC response, also for an error"
+    if _WAIT & {exchange.status, exchange.error_code} or exchange.grpc_status == _EXHAUSTED:
+        seconds = call.response_header(b"retry-after")[:40]
+        wait = f"{seconds} s" if seconds.isdecimal() else f"until {seconds}" if seconds else ""
+        is_internal, step = False, f"wait {wait or 'a while'}, then send the call again; send less"
     for reason, other in _ERROR_STEPS.items():
         if exchange.error.startswith(reason):
             step = other
@@ -421,4 +455,46 @@ def agent_error(call: CallFacts) -> Ending | None:
         summary=exchange.error,
         next_step=step,
         actor=Actor.AGENT if is_internal else Actor.CLIENT,
+    )
+
+
+@cause(
+    "A2A-END-030",
+    "no-result",
+    "Answer without a result",
+    Severity.ERROR,
+    actor=Actor.AGENT,
+    section="1.0 9.4, 11.3, 10.4; JSON-RPC 2.0 5",
+    bindings=RPC | CARD,
+    also_broken=("A2A-HTTP-002",),
+    flagged=rpc("SendMessage", send(), answer="OK", reply_headers={"Content-Type": "text/plain"}),
+    clean=CLEAN_SEND,
+    explains=(
+        *("A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-HTTP-008"),
+        *("A2A-RPC-014", "A2A-CARD-002", "A2A-CARD-003"),
+    ),
+)
+def no_result(call: CallFacts) -> Ending | None:
+    """The answer to a call says that it succeeded, and is no result of its operation: an empty
+    body, text, JSON of another form, or a JSON-RPC response whose result is not a Task or Message.
+
+    Clients fail on it, or return nothing. The agent must answer with the result of the operation,
+    or with an error of the binding; look also for a server in front of it that answers in its
+    place.
+    """
+    exchange = call.exchange
+    if not exchange.error.startswith(_NO_RESULT) or exchange.ours:
+        return None
+    body = _read_last(call)
+    if exchange.error.startswith("events without"):
+        what = "the events of the stream have no JSON-RPC envelope"
+    elif call.size:
+        text = body[:60].decode("utf-8", "replace").strip()
+        what = f"the answer is no result of {exchange.operation}: {text}"
+    else:
+        status = f" (HTTP {exchange.status})" if exchange.status else ""
+        what = f"the answer{status} is empty, a result of {exchange.operation} is due"
+    return Ending(
+        summary=what,
+        next_step="answer with a result of the operation, or with an error of the binding",
     )

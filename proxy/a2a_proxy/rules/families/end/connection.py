@@ -6,6 +6,7 @@ import re
 import msgspec
 
 from a2a_proxy.model.values import FAULT_MARK, Actor, Binding, Finding, FrameKind, Severity
+from a2a_proxy.protocol.bindings.other import NO_RESULT
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
@@ -272,10 +273,12 @@ def no_answer(call: CallFacts) -> Ending | None:
     for a proxy in front of it.
     """
     exchange = call.exchange
-    if not _is_judged(call) or exchange.events or exchange.error or exchange.ours:
+    if not _is_judged(call) or exchange.events or exchange.ours:
         return None
     if exchange.how == "complete":
         return _find_empty_stream(call)
+    if exchange.error:
+        return None
     if not call.by_agent:
         return None
     how = {"agent reset": "reset", "agent exited": "exited"}.get(exchange.how, "closed")
@@ -340,6 +343,8 @@ def _find_empty_stream(call: CallFacts) -> Ending | None:
     """Return the ending of a stream that is complete and holds nothing but comments."""
     exchange = call.exchange
     if not exchange.streaming or exchange.operation not in STREAMS or exchange.status != _OK:
+        return None
+    if exchange.error and not exchange.error.startswith(NO_RESULT):
         return None
     if not all(each.framing.startswith(":") for each in call.answers):
         return None

@@ -8,12 +8,30 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.endings.call_facts import ACTIVE, MAX_WAIT, SECOND_NS, CallFacts, format_ns
 from a2a_proxy.rules.endings.call_index import SENDS, is_waiting
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
-from a2a_proxy.rules.examples.conversation import QUESTION_CALL, STARTED_CALL, rpc
-from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
-from a2a_proxy.rules.examples.script import MS
+from a2a_proxy.rules.examples.conversation import (
+    QUESTION_CALL,
+    STARTED_CALL,
+    rpc,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script
 
 _MIN_POLLS = 3
 _MIN_STUCK = 60 * SECOND_NS
+
+
+def _numbered_stream(*generations: str) -> Script:
+    """Return a stream whose events have these generations."""
+    first, *between, last = generations
+    return rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(generation=first),
+        *(status("WORKING", generation=each) for each in between),
+        status("COMPLETED", second=1, generation=last),
+        version="1.1",
+    )
 
 
 def _is_last(call: CallFacts) -> bool:
@@ -220,5 +238,38 @@ def nobody_asked(call: CallFacts) -> Ending | None:
         summary=f"the task is {call.task_state}, and nobody asked for it in the "
         f"{format_ns(call.session.ended - last)} until the end of the recording",
         next_step=f"call GetTask for {exchange.task_id[:36]}",
+        evidence=(call.place(call.last_event),),
+    )
+
+
+@cause(
+    "A2A-END-031",
+    "lost-event",
+    "Lost event that nobody fetched",
+    Severity.WARNING,
+    actor=Actor.CLIENT,
+    section="1.1 draft 3.2.7; 1.0 3.1.3",
+    also_broken=("A2A-GEN-001",),
+    flagged=_numbered_stream("1", "2", "4"),
+    clean=_numbered_stream("1", "2", "3"),
+    explains=("A2A-GEN-018",),
+)
+def lost_event(call: CallFacts) -> Ending | None:
+    """A stream left out an event, as the generations of its task show, and until the end of the
+    recording neither another stream nor an answer to GetTask brought the client what it missed.
+
+    The client has an outdated view of the task. It must call GetTask when it sees a gap; that the
+    event was lost is the fault of the agent or of something between (A2A-GEN-001).
+    """
+    lost = call.session.find_lost(call.exchange)
+    if lost is None:
+        return None
+    one = lost.first == lost.last
+    name = f"generation {lost.first}" if one else f"generations {lost.first} to {lost.last}"
+    after = format_ns(max(lost.at - call.exchange.started, 0))
+    return Ending(
+        summary=f"{name} of the task did not arrive on this stream, as it showed after {after}, "
+        "and no call fetched the task afterwards",
+        next_step=f"call GetTask for {call.exchange.task_id[:36]} when a generation is left out",
         evidence=(call.place(call.last_event),),
     )
