@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
@@ -270,3 +272,21 @@ def test_unanswered_call_fails_the_check(tmp_path: Path) -> None:
     record(tmp_path / "r.db", (_UNANSWERED + CLEAN_SEND).make_chunks())
     assert run_here(tmp_path, "check", tmp_path / "r.db").code == 1
     assert run_here(tmp_path, "check", tmp_path / "r.db", "--ignore", "END").code == 0
+
+
+def test_call_of_a_running_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The silence counts until now, not until the last bytes."""
+    waiting = rpc("SendMessage", send(), seconds=1, finish="open")
+    record(tmp_path / "r.db", (CLEAN_SEND + waiting).make_chunks())
+    with Recording(tmp_path / "r.db") as recording:
+        (session,) = recording.read_sessions()
+    late = session.ended + 40_000_000_000
+    monkeypatch.setattr("a2a_inspect.commands.why.present_end", lambda _: late)
+    db = sqlite3.connect(tmp_path / "r.db")
+    with db:
+        db.execute("UPDATE session SET ended = NULL")
+    db.close()
+    lines = run_here(tmp_path, "why", tmp_path / "r.db").lines
+    assert lines[0].endswith("agent-silent  must act: agent")
+    assert lines[1].strip().startswith("nothing from the agent for 4")
+    assert "and the call is open" in lines[1]

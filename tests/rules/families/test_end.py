@@ -805,3 +805,14 @@ def test_agent_that_closes_at_once() -> None:
     """Within the same millisecond."""
     assert format_ns(400_000) == "less than 1 ms"
     assert format_ns(1_000_000) == "1 ms"
+
+
+@NETWORK
+def test_question_that_waits(binding: str) -> None:
+    """It is no failure yet, until an answer comes or ten minutes are over."""
+    asked = stream(binding, *BEGIN, status("INPUT_REQUIRED"))
+    (ending,) = endings(asked).values()
+    assert (ending.cause, ending.severity, ending.actor) == ("question-open", None, Actor.CLIENT)
+    assert ending.summary.startswith("the task waits for the client: it is input-required")
+    answered = asked + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED"), id=2)
+    assert not endings(answered)

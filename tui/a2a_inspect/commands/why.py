@@ -11,6 +11,7 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.ending_words import ending_facts
 from a2a_inspect.data.finding_words import finding_facts
+from a2a_inspect.data.session_lines import present_end
 from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
@@ -27,6 +28,8 @@ from a2a_proxy.rules.families.end.connection import explain_connection
 _INDENT = " " * 10
 _MAX_PLACES = 8
 _MAX_RULES = 8
+_OPEN = ("not-recorded", "question-open")
+"""Causes of calls and tasks that may still go on."""
 _Found = tuple[ExchangeRow, Ending]
 _Lost = tuple[SessionRow, Ending]
 _Other = tuple[ExchangeRow, Finding]
@@ -44,7 +47,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     fine: list[ExchangeRow] = []
     lost: list[_Lost] = []
     others: list[_Other] = []
-    sessions, endings = recording.read_sessions(), EndingReader(recording)
+    sessions, endings = recording.read_sessions(), EndingReader(recording, present_end)
     for session in sessions:
         rows = {row.exchange.id: row for row in selection.select_rows(recording, session.id)[0]}
         here = {number: ending for number, row in rows.items() if (ending := endings.read(row))}
@@ -61,7 +64,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     found = [
         (row, _with_command(recording, row, ending, several=several))
         for row, ending in found
-        if selection.words or ending.is_worth_reading or ending.cause == "not-recorded"
+        if selection.words or ending.is_worth_reading or ending.cause in _OPEN
     ]
     found.sort(key=lambda each: -(each[1].severity or 0))
     others = _select_findings(others, is_explained=bool(found or lost))

@@ -51,6 +51,9 @@ def _completeness_words(session: SessionRow) -> str:
     return make_visible("; ".join(filter(None, (words, session.choice_text))))
 
 
+_RECORDED = "being recorded"
+
+
 def unended_words(session: SessionRow) -> str:
     """Return the state of a session without an end, which depends on whether its journal still
     exists."""
@@ -63,8 +66,14 @@ def unended_words(session: SessionRow) -> str:
     if uuid in left:
         return "not recorded to the end; finish with: a2a-inspect recover"
     if uuid in known:
-        return f"being recorded{lag_words(session)}"
+        return f"{_RECORDED}{lag_words(session)}"
     return "ended abruptly"
+
+
+def present_end(session: SessionRow) -> int:
+    """Return the present time in ns if the session is being recorded; otherwise 0."""
+    is_running = not session.ended and unended_words(session).startswith(_RECORDED)
+    return time.time_ns() if is_running else 0
 
 
 def lag_words(session: SessionRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -53,8 +53,12 @@ class EndingReader:
     """The endings of the calls of a recording. What is read of a session is kept for its next
     calls."""
 
-    def __init__(self, recording: _SessionReader) -> None:
-        self._recording = recording
+    def __init__(
+        self, recording: _SessionReader, find_end: Callable[[SessionRow], int] = lambda _: 0
+    ) -> None:
+        """`find_end` returns the time until which a session without an end was observed, in ns; 0
+        if only its calls show it."""
+        self._recording, self._find_end = recording, find_end
         self._sessions: dict[int, SessionCalls] = {}
 
     def read(self, row: ExchangeRow) -> Ending | None:
@@ -62,6 +66,8 @@ class EndingReader:
         if row.session not in self._sessions:
             session = self._recording.read_session(row.session)
             assert session is not None
+            ended = session.ended or self._find_end(session)
+            session = msgspec.structs.replace(session, ended=ended)
             self._sessions[row.session] = SessionCalls(_StoredCalls(self._recording, session))
         return _find_ending(self._sessions[row.session], row.exchange)
 

@@ -246,7 +246,7 @@ def stream_ended(call: CallFacts) -> Ending | None:
     if exchange.how == "complete" and call.task_state not in ACTIVE:
         return None
     verb = "cut off" if call.by_agent else "ended"
-    silence = f", {format_ns(call.silence)} after the last event" * (call.silence >= 5 * SECOND_NS)
+    silence = f", {format_ns(call.silence)} after the last event" * (call.silence >= MIN_TIMEOUT)
     told = f"the agent's side {verb} the stream while the task was {call.task_state}{silence}"
     via = call.response_header(b"via") or ""
     server = call.response_header(b"server")
@@ -255,7 +255,8 @@ def stream_ended(call: CallFacts) -> Ending | None:
     return Ending(
         summary=told + (f"; {between[:40]} is in front of the agent" if between else ""),
         next_step=f"call GetTask or SubscribeToTask for {exchange.task_id[:36]}; look into the "
-        "agent's log at that time",
+        "agent's log at that time"
+        + ("; if it ended nothing, look at what is in front of it" if call.by_agent else ""),
         remaining=("the agent ended it", f"an idle time-out of {known} s in front of the agent")
         if known
         else ("the agent ended it", "something between ended it")
@@ -413,6 +414,7 @@ def agent_silent(call: CallFacts) -> Ending | None:
         return None
     since = f"since {name_frame(call.last)}" if call.last is not None else "since the request"
     ended = "when the client left" if call.by_client else "when the recording ended"
+    ended = ended if exchange.closed else "and the call is open"
     return Ending(
         summary=f"nothing from the agent for {format_ns(call.silence)} {since}, {ended}",
         next_step=f"call GetTask for {exchange.task_id[:36]}"

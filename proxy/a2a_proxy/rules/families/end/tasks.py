@@ -273,3 +273,32 @@ def lost_event(call: CallFacts) -> Ending | None:
         next_step=f"call GetTask for {call.exchange.task_id[:36]} when a generation is left out",
         evidence=(call.place(call.last_event),),
     )
+
+
+@cause(
+    "A2A-END-032",
+    "question-open",
+    "Question that waits for an answer",
+    Severity.INFO,
+    actor=Actor.CLIENT,
+    section="1.0 3.4.3",
+    flagged=QUESTION_CALL,
+    clean=QUESTION_CALL
+    + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED"), id=2),
+    is_failure=False,
+)
+def question_open(call: CallFacts) -> Ending | None:
+    """A task waits for input or authentication, and no message has answered it yet.
+
+    The task does not go on without the client, which looks as if it hung. It is no failure for the
+    first 10 minutes (A2A-END-027), so `check` does not report it.
+    """
+    exchange = call.exchange
+    if not is_waiting(call.state) or not _is_last(call) or exchange.error:
+        return None
+    waited = format_ns(max(call.session.ended - call.ended, 0))
+    return Ending(
+        summary=f"the task waits for the client: it is {call.state}, and not answered for {waited}",
+        next_step=f"send the answer with taskId {exchange.task_id[:36]}, or call CancelTask",
+        evidence=(call.place(call.last_event),),
+    )
