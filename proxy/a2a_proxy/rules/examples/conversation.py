@@ -396,16 +396,18 @@ def _stream_exchange(
                 talk.add_step(UP, b"", "closes the connection", ChunkKind.EOF)
                 continue
             block = _sse_block(event, wrap)
-            text = (
-                block.decode("utf-8", "backslashreplace").strip()
-                if isinstance(event, RawBytes)
-                else _event_text(event, wrap)
-            )
+            text = _block_text(block) if isinstance(event, RawBytes) else _event_text(event, wrap)
             talk.add_step(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
         _finish_conversation(talk, chosen.finish, b"0\r\n\r\n")
         return talk.to_connection()
 
     return Script.of(make)
+
+
+def _block_text(block: bytes) -> str:
+    """Return a block as text, with its line ends if they are CR alone."""
+    text = block.decode("utf-8", "backslashreplace")
+    return text.strip() if b"\n" in block else text.replace("\r", "\N{SYMBOL FOR CARRIAGE RETURN}")
 
 
 def _event_text(event: Event, wrap: Callable[[Json], str]) -> str:
