@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from a2a_proxy.model.values import Actor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.call_facts import CallFacts, SessionCalls
+from a2a_proxy.rules.endings.call_index import NumberSample
 from a2a_proxy.rules.endings.ending import CAUSES
 from a2a_proxy.rules.examples.conversation import (
     QUESTION_CALL,
@@ -244,3 +246,13 @@ def test_many_polls_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     polls = [rpc("GetTask", {"id": "t1"}, task("WORKING"), id=n) for n in range(2, 302)]
     endings(sum(polls, STARTED_CALL))
     assert made < 2 * len(polls)
+
+
+def test_sample_of_many_calls_has_the_last_ones() -> None:
+    """Evenly spread, so that a time-out that began late is found."""
+    sample = NumberSample()
+    for number in range(10_000):
+        sample.add(number)
+    assert len(sample.numbers) <= 1000
+    assert sample.numbers[-1] >= 9_980
+    assert {b - a for a, b in pairwise(sample.numbers)} == {16}

@@ -53,7 +53,7 @@ from a2a_proxy.rules.examples.pipe import (
     pipe_script,
 )
 from a2a_proxy.rules.examples.script import MS, Script, run_together
-from support_rules import endings
+from support_rules import endings, findings
 
 SECOND = 1000 * MS
 GET = {"id": "t1"}
@@ -816,3 +816,31 @@ def test_question_that_waits(binding: str) -> None:
     assert ending.summary.startswith("the task waits for the client: it is input-required")
     answered = asked + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED"), id=2)
     assert not endings(answered)
+
+
+def test_sides_are_compared_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams that the agent's side cut are not counted with those that the client left, also if
+    the agent has no name."""
+
+    def end(finish: Finish, text: str) -> Script:
+        return stream("jsonrpc", *BEGIN, EventPause(6), finish=finish, text=text)
+
+    script = end("cut", "m1") + end("cut", "m2") + end("leave", "m3") + end("leave", "m4")
+    monkeypatch.setattr(
+        "support_rules._ObservedCalls.read_exchange",
+        lambda self, number: msgspec.structs.replace(self._exchanges[number], agent=""),
+    )
+    found = endings(script).values()
+    assert {each.cause for each in found} == {"idle-timeout"}
+    assert [each.summary.partition(" ")[0] for each in found] == ["2"] * 4
+
+
+def test_error_of_a_streaming_call_needs_no_stream() -> None:
+    """One finding about its content type, not two that contradict each other."""
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "completed"}}
+    script = rpc(
+        "SubscribeToTask", GET, answer=json.dumps(error), reply_headers={"Content-Type": None}
+    )
+    rules = [each.rule for each in findings(script)]
+    assert "A2A-HTTP-002" in rules
+    assert "A2A-HTTP-003" not in rules

@@ -35,6 +35,8 @@ SECOND_NS = 1_000_000_000
 MAX_WAIT = 600 * SECOND_NS
 """How long a task may wait for anybody, ns."""
 _LONG_TIME = 5 * SECOND_NS
+_CLIENT = "(client)"
+"""The side of calls that a client broke off, in the place of an agent."""
 _TOLERANCE = 150_000_000
 _EVENT_WORDS = {
     EventKind.TASK: "task",
@@ -198,8 +200,8 @@ class SessionCalls:
         `what` is `streams` (of active tasks), `unanswered` or `all`; `duration` is `elapsed` or
         `silence`.
         """
-        agent = "" if call.by_client else call.exchange.agent
-        calls = self._left.get((what, agent, duration), [])
+        side = _CLIENT if call.by_client else call.exchange.agent
+        calls = self._left.get((what, side, duration), [])
         wanted, key = getattr(call, duration), attrgetter(duration)
         tolerance = max(wanted * 3 // 100, _TOLERANCE)
         begin = bisect_left(calls, wanted - tolerance, key=key)
@@ -210,7 +212,7 @@ class SessionCalls:
     @cached_property
     def _left(self) -> dict[tuple[str, str, str], list[LeftCall]]:
         found: dict[tuple[str, str, str], list[LeftCall]] = {}
-        numbers = sorted({*self.index.streams_left, *self.index.calls_unanswered})
+        numbers = sorted({*self.index.streams_left.numbers, *self.index.calls_unanswered.numbers})
         for number in numbers:
             call = CallFacts(self.source.read_exchange(number), self)
             if call.was_cancelled:
@@ -219,10 +221,10 @@ class SessionCalls:
             what = ["all"]
             what += ["unanswered"] if not call.exchange.events else []
             what += ["streams"] if call.exchange.streaming and call.is_active else []
-            agent = "" if call.by_client else call.exchange.agent
+            side = _CLIENT if call.by_client else call.exchange.agent
             for kind in what if len(what) > 1 else ():
                 for duration in ("elapsed", "silence"):
-                    found.setdefault((kind, agent, duration), []).append(left)
+                    found.setdefault((kind, side, duration), []).append(left)
         for (_, _, duration), calls in found.items():
             calls.sort(key=attrgetter(duration))
         return found

@@ -23,6 +23,25 @@ _MAX_LEFT = 1000
 """Calls that are compared with each other."""
 
 
+class NumberSample:
+    """Numbers of calls: all, or of very many each second, fourth and so on, so that calls at the
+    end of a session are compared too."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self._count = 0
+        self._step = 1
+
+    def add(self, number: int) -> None:
+        """Add a number, if it is its turn."""
+        if self._count % self._step == 0:
+            self.numbers.append(number)
+        self._count += 1
+        if len(self.numbers) > _MAX_LEFT:
+            del self.numbers[1::2]
+            self._step *= 2
+
+
 class CallIndex:
     """Numbers of calls by what is asked for. A number that is found by a task can be that of
     another task, if their hashes are equal."""
@@ -35,10 +54,10 @@ class CallIndex:
         """Addresses of agents that have sent a response of their protocol."""
         self.cards: dict[str, int] = {}
         """The last successful fetch of a card, by agent."""
-        self.streams_left: list[int] = []
-        """The first streams that a peer broke off."""
-        self.calls_unanswered: list[int] = []
-        """The first calls that a peer broke off before an answer."""
+        self.streams_left = NumberSample()
+        """Streams that a peer broke off."""
+        self.calls_unanswered = NumberSample()
+        """Calls that a peer broke off before an answer."""
         self._by_task: list[int] = []
         self._successes: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
         self._waiting: dict[str, list[int]] = {}
@@ -51,10 +70,10 @@ class CallIndex:
         if exchange.task_id:
             self._by_task.append(_task_hash(agent, exchange.task_id) << _NUMBER_BITS | number)
         if how in CLIENT_LEFT | AGENT_LEFT:
-            if not exchange.events and len(self.calls_unanswered) < _MAX_LEFT:
-                self.calls_unanswered.append(number)
-            if exchange.streaming and len(self.streams_left) < _MAX_LEFT:
-                self.streams_left.append(number)
+            if not exchange.events:
+                self.calls_unanswered.add(number)
+            if exchange.streaming:
+                self.streams_left.add(number)
         if exchange.context_id in self._waiting and exchange.operation in SENDS:
             self._waiting[exchange.context_id].append(number)
         elif exchange.states and is_waiting(exchange.states[-1]):

@@ -65,7 +65,8 @@ _STREAM_CALL = json_text(
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     """A streaming call is answered with success, but the content type of the body is neither
     `text/event-stream` nor JSON, or it is JSON for several objects. A single object is judged by
-    A2A-HTTP-002 and A2A-HTTP-004. The events are read and judged nevertheless.
+    A2A-HTTP-002 and A2A-HTTP-004, also if it is an error, which needs no stream. The events are
+    read and judged nevertheless.
 
     A2A streams are server-sent events: the client cannot read events in another format. The agent
     must stream `text/event-stream`.
@@ -74,6 +75,8 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE:
         return
     if exchange.status in (202, 204, 205) or context.response_header("content-length") == "0":
+        return
+    if context.frame.kind is FrameKind.ERROR and not context.frame.framing:
         return
     if kind not in _JSON_TYPE or context.frame.kind is FrameKind.EVENT:
         told = (
