@@ -157,8 +157,9 @@ def why(between: Proxy) -> Endings:
     found: Endings = {}
     for line in inspect(between.state, "why", between.recording, "--json").splitlines():
         each = json.loads(line)
-        key = each.get("operation", "connection"), each["ending"]["cause"]
-        found.setdefault(key, []).append(each["ending"])
+        if ending := each["ending"]:
+            key = each.get("operation", "connection"), ending["cause"]
+            found.setdefault(key, []).append(ending)
     return found
 
 

@@ -69,6 +69,7 @@ from a2a_proxy.recording.read.endings import NO_FAILURES, Failures
 from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
+from a2a_proxy.rules.endings.evaluate import DoubtfulCalls
 from a2a_proxy.system_errors import hint_for
 
 _COMMIT_INTERVAL = 100_000_000
@@ -226,6 +227,7 @@ class _RecorderLoop:
         self.output_file = OutputFile(self._path)
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
         self._open_exchanges = OpenExchanges()
+        self._doubtful = DoubtfulCalls(is_whole=first)
         resume_point = self._resume_decoders(make_redactor, session)
         self._observations, self._pump = resume_point.observations, resume_point.pump
         self._observer = self._pump.observer
@@ -338,6 +340,7 @@ class _RecorderLoop:
         costs nothing.
         """
         changes = self._observer.pop_changes()
+        self._doubtful.note(changes.exchanges, changes.tasks)
         observations, self._observations = self._observations, []
         frames = [o for o in observations if type(o) is Frame]
         findings = (
@@ -486,7 +489,8 @@ class _RecorderLoop:
 
     def _find_failures(self) -> Failures:
         try:
-            return find_failures(self._writer, self._last_at)
+            doubtful = self._doubtful.numbers_at(self._last_at)
+            return find_failures(self._writer, self._last_at, doubtful)
         except Exception as error:  # a bug must not keep the session from its end
             self._send_now(
                 TroubleStarted(

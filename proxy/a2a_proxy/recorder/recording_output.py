@@ -2,7 +2,7 @@
 at the end."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from a2a_proxy import __version__
@@ -133,8 +133,9 @@ def write_with_retries(
         send_status(TroubleEnded("the recording is written again, nothing is missing"))
 
 
-def find_failures(writer: Writer, ended: int) -> Failures:
-    """Return the failures of the writer's session, which ends now, `ended` in ns.
+def find_failures(writer: Writer, ended: int, doubtful: Iterable[int] | None = None) -> Failures:
+    """Return the failures of the writer's session, which ends now, `ended` in ns, among the
+    `doubtful` calls; None for all.
 
     Raises:
         RecordingError: the file cannot be read.
@@ -142,7 +143,7 @@ def find_failures(writer: Writer, ended: int) -> Failures:
     stored = Recording.from_connection(writer.connection, "the recording")
     row = stored.read_session(writer.session)
     assert row is not None
-    return report_failures(stored, row, ended)
+    return report_failures(stored, row, ended, doubtful)
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:

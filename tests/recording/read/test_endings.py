@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_inspect.data.finding_counts import exchange_lines
@@ -18,6 +19,7 @@ from a2a_proxy.recording.write.writer import resume_writer
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.endings.ending import CAUSES, Cause
+from a2a_proxy.rules.endings.evaluate import DoubtfulCalls
 from support_cli import run_here
 from support_rules import endings, record
 
@@ -34,6 +36,15 @@ def test_recorded_equal_observed(tmp_path: Path, rule: Rule) -> None:
         assert {each.exchange: each for each in session_endings(recording, session)} == expected
         for row in recording.read_exchanges(headers=False):
             assert EndingReader(recording).read(row) == expected.get(row.exchange.id)
+        noted = DoubtfulCalls(is_whole=True)
+        tasks = [row.task for row in recording.read_tasks()]
+        for row in recording.read_exchanges(headers=False):
+            # A recorder notes a call several times, first while it is open.
+            begun = msgspec.structs.replace(row.exchange, closed=0, how="")
+            noted.note([begun, row.exchange], tasks)
+        doubtful = noted.numbers_at(session.ended)
+        failures = report_failures(recording, session, session.ended, doubtful)
+        assert failures == report_failures(recording, session, session.ended)
 
 
 def test_stored_endings_survive_a_cassette(tmp_path: Path) -> None:

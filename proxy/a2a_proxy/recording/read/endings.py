@@ -111,14 +111,20 @@ class Failures(NamedTuple):
 NO_FAILURES = Failures([], {}, {})
 
 
-def report_failures(recording: _SessionReader, session: SessionRow, ended: int) -> Failures:
-    """Return the failures of a session that ends now, `ended` in ns."""
+def report_failures(
+    recording: _SessionReader,
+    session: SessionRow,
+    ended: int,
+    doubtful: Iterable[int] | None = None,
+) -> Failures:
+    """Return the failures of a session that ends now, `ended` in ns. Only the `doubtful` calls are
+    judged; None for all."""
     limit, findings, operations = RepeatLimit(), [], {}
     source = _StoredCalls(recording, msgspec.structs.replace(session, ended=ended))
     calls = SessionCalls(source)
     stored = recording.read_findings(session.id)
     following = FollowingFindings((row.id, row.finding) for row in stored)
-    for call in source.read_exchanges():
+    for call in source.read_exchanges(doubtful):
         ending = _find_ending(calls, call)
         if ending is not None and ending.severity is not None:
             following.mark(ending)
@@ -142,10 +148,14 @@ class _StoredCalls:
         ends = (max(each.started, each.closed, each.last_event) for each in self.read_exchanges())
         return self._session.ended or max(ends, default=self._session.facts.started)
 
-    def read_exchanges(self) -> Iterable[Exchange]:
-        """Return all exchanges in order, without their headers."""
-        rows = self._recording.read_exchanges(self._session.id, headers=False)
-        return (row.exchange for row in rows)
+    def read_exchanges(self, numbers: Iterable[int] | None = None) -> Iterable[Exchange]:
+        """Return these exchanges, or all in order, without their headers."""
+        if numbers is None:
+            rows = self._recording.read_exchanges(self._session.id, headers=False)
+            return (row.exchange for row in rows)
+        keys = (make_key(self._session.id, number) for number in numbers)
+        found = (self._recording.read_exchange(key, headers=False) for key in keys)
+        return (row.exchange for row in found if row is not None)
 
     def read_exchange(self, number: int) -> Exchange:
         """Return an exchange with its headers."""

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Exchange, Finding
+from a2a_proxy.model.values import Binding, Exchange, Finding, Task
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.call_facts import ACTIVE, MAX_WAIT, CallFacts, SessionCalls
 from a2a_proxy.rules.endings.call_index import is_waiting
@@ -16,6 +16,8 @@ _RETRIED = frozenset(
     | {"client-timeout", "no-credentials", "credentials-refused", "version-refused"}
 )
 """Causes that are no failure if the same call succeeded later."""
+_MAX_NOTED = 100_000
+"""Calls that are noted at most; with more, all calls are judged."""
 _REDIRECTED = 300
 """The statuses from here on are no results, also where the answer has no body."""
 
@@ -23,7 +25,11 @@ _REDIRECTED = 300
 def find_ending(session: SessionCalls, exchange: Exchange) -> Ending | None:
     """Return the ending of a call of the session, or of the task that it left; None if nothing
     shows that it did not end well. `exchange` needs no headers."""
-    if not _may_have_ended_badly(exchange, session):
+    doubt = _find_doubt(exchange)
+    is_doubtful = doubt == 0 or (
+        doubt is not None and session.ended >= doubt and session.index.is_last_of_task(exchange)
+    )
+    if not is_doubtful and session.find_lost(exchange) is None:
         return None
     call = session.call(exchange.id)
     session.forget(call)  # its frames may be many
@@ -73,25 +79,57 @@ def _subjects(about: Finding | Ending) -> list[tuple[str, int | str]]:
     return [each for each in subjects if each[1]]
 
 
-def _may_have_ended_badly(exchange: Exchange, session: SessionCalls) -> bool:
-    """Whether the columns of the exchange leave that possible: most calls end here."""
+class DoubtfulCalls:
+    """The calls that `find_ending` has to judge, noted while they are recorded: most end well, and
+    need not be read again when the session ends."""
+
+    def __init__(self, *, is_whole: bool) -> None:
+        """`is_whole`: the calls of the session are noted from its first."""
+        self._doubts: dict[int, int] | None = {} if is_whole else None
+        self._incomplete: set[int] = set()
+        """Streams that left out events."""
+
+    def note(self, exchanges: Iterable[Exchange], tasks: Iterable[Task]) -> None:
+        """Note the present state of calls and tasks."""
+        if self._doubts is None:
+            return
+        for each in exchanges:
+            doubt = _find_doubt(each)
+            if doubt is None:
+                self._doubts.pop(each.id, None)
+            else:
+                self._doubts[each.id] = doubt
+        self._incomplete.update(gap.exchange for each in tasks for gap in each.gaps)
+        if len(self._doubts) + len(self._incomplete) > _MAX_NOTED:
+            self._doubts = None
+
+    def numbers_at(self, ended: int) -> list[int] | None:
+        """Return the calls to judge if the session ends then (ns), in order; None for all."""
+        if self._doubts is None:
+            return None
+        due = {number for number, doubt in self._doubts.items() if doubt <= ended}
+        return sorted(due | self._incomplete)
+
+
+def _find_doubt(exchange: Exchange) -> int | None:
+    """Return 0 if the call may not have ended well by the columns of its exchange, and None if it
+    ended well. If only its task may be forgotten, so that the last call of the task is judged,
+    return the time at which the session must still last (ns)."""
     if exchange.error or exchange.ours or exchange.how not in ("complete", ""):
-        return True
-    if exchange.status >= _REDIRECTED or session.find_lost(exchange) is not None:
-        return True
-    if not exchange.events:
-        return exchange.binding is not Binding.WEBHOOK
+        return 0
+    if exchange.status >= _REDIRECTED:
+        return 0
+    is_webhook = exchange.binding is Binding.WEBHOOK
+    if is_webhook or not exchange.events:
+        return None if is_webhook else 0
     state = exchange.states[-1] if exchange.states else ""
-    if exchange.binding is Binding.WEBHOOK:
-        return False
     if exchange.streaming and not state:
-        return bool(exchange.task_id)
+        return 0 if exchange.task_id else None
     if not (state in ACTIVE or is_waiting(state)):
-        return False
+        return None
     if exchange.streaming or is_waiting(state):
-        return True
-    is_judged = exchange.operation == "GetTask" or session.ended - exchange.closed >= MAX_WAIT
-    return is_judged and session.index.is_last_of_task(exchange)
+        return 0
+    return exchange.closed + (MAX_WAIT if exchange.operation != "GetTask" else 0)
 
 
 @cache
