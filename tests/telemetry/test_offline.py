@@ -33,6 +33,8 @@ from a2a_proxy.model.values import (
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.rules.examples import objects
+from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rpc, rpc_error
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink, JsonLinesSink, RecordingExport
 from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
@@ -44,6 +46,7 @@ from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, SpanContextIds, Spa
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
+from support_rules import record
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -195,6 +198,42 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
         pair["key"]: pair["value"]["stringValue"] for pair in clerk["links"][0]["attributes"]
     }
     assert attributes["a2a_proxy.handoff.evidence"] == "context"
+
+
+def test_the_span_says_why_a_call_did_not_end_well(tmp_path: Path) -> None:
+    """The cause is `error.type` where the call has no code; while a session is recorded, later
+    calls may explain its end."""
+    failed = rpc("SendMessage", objects.send(id="m5"), finish="cut")
+    refused = rpc("SendMessage", objects.send(), error=rpc_error(-32602, text="no parts"))
+    record(tmp_path / "r.db", (failed + refused + CLEAN_SEND).make_chunks())
+    with Recording(tmp_path / "r.db") as recording:
+        (session,) = recording.read_sessions()
+        calls = [row.exchange for row in recording.read_exchanges(session.id)]
+        running = msgspec.structs.replace(session, how="")
+        found, live = (
+            [
+                made.spans[0]
+                for each in calls
+                if (made := SpanReader(recording, of).call_spans(each))
+            ]
+            for of in (session, running)
+        )
+    causes = [
+        [e.attributes["a2a_proxy.ending.cause"] for e in span.events if "ending" in e.name]
+        for span in found
+    ]
+    assert causes == [["no-answer"], ["agent-error"], []]
+    assert [each.attributes.get("error.type") for each in found] == [
+        "no-answer",
+        "INVALID_PARAMS",
+        None,
+    ]
+    assert [each.attributes.get("error.type") for each in live] == [
+        "stream_cut",
+        "INVALID_PARAMS",
+        None,
+    ]
+    assert not [e for span in live for e in span.events if "ending" in e.name]
 
 
 def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
@@ -366,7 +405,8 @@ def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Re
     with Recording(path) as recording:
         assert send(recording, received).done.spans == 1
     [span] = received.spans()
-    assert attributes(span.events[-1])["generation"] == str(10**30)
+    changes = [each for each in span.events if each.name == "a2a.task.state_change"]
+    assert attributes(changes[-1])["generation"] == str(10**30)
     assert attributes(span)["a2a.task.id"] == "?"
 
 

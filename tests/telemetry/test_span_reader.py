@@ -85,10 +85,12 @@ def test_a_long_call_is_split_and_the_first_segment_keeps_its_ids(tmp_path: Path
         "working",
     )
     assert last.attributes == whole.attributes | {"a2a_proxy.segment": 3}
-    assert (first.events, second.events, last.events) == ((), whole.events, ())
+    events = whole.events
+    assert (first.events, second.events, last.events) == ((), events[:2], events[2:])
     assert [each.name for each in whole.events] == [
         "a2a_proxy.first_event",
         "a2a.task.state_change",
+        "a2a_proxy.ending",
     ]
     assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
     assert exported(path, SpanOptions(segment=3 * MINUTE)) == [whole]

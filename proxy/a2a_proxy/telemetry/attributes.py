@@ -5,6 +5,9 @@ Unknown values are left out. No attribute contains the text of messages, unless 
 it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -18,6 +21,9 @@ from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
+
+if TYPE_CHECKING:
+    from a2a_proxy.rules.endings.ending import Ending
 
 UNKNOWN_OPERATION = "unknown"
 """Span name of a call that is not an A2A operation. Fixed, because peers could send any number of
@@ -61,15 +67,17 @@ def binding_label(exchange: Exchange) -> str:
     return _BINDING_LABELS.get(exchange.binding, exchange.binding.value)
 
 
-def error_type(exchange: Exchange) -> str:
+def error_type(exchange: Exchange, ending: Ending | None = None) -> str:
     """Return the error in one word of a small set: an A2A error, a JSON-RPC code, a gRPC status, an
-    HTTP status, or how the call was cut. Empty on success; a failed task is not an error of the
-    call."""
+    HTTP status, or, if the call was cut, the cause of its ending, or how it was cut. Empty on
+    success; a failed task is not an error of the call."""
     if exchange.ours:
         return "refused"
     if exchange.error:
         return _reported_error(exchange)
     if exchange.how not in ("complete", ""):
+        if ending is not None and ending.severity is not None:
+            return ending.cause
         return _CUT_ERROR_TYPES.get(exchange.how, "stream_cut")
     return ""
 
@@ -98,7 +106,7 @@ def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
         "a2a_proxy.wire.version": exchange.dialect.value,
         "a2a_proxy.wire.method": exchange.method if exchange.binding in _RPC_BINDINGS else "",
         "a2a_proxy.binding": binding_label(exchange),
-        "error.type": error_type(exchange),
+        "error.type": error_type(exchange, facts.ending),
         "peer.service": facts.service,
         **_identity_attributes(facts),
         **_rpc_attributes(exchange),

@@ -1,6 +1,8 @@
 """Facts about a call from which its span is built. No I/O."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -8,6 +10,9 @@ from a2a_proxy.model.values import Connection, Exchange
 from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate
 from a2a_proxy.telemetry.message_content import NO_CONTENT, MessageContent
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
+
+if TYPE_CHECKING:
+    from a2a_proxy.rules.endings.ending import Ending
 
 
 class CardIdentity(msgspec.Struct, frozen=True):
@@ -71,6 +76,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the cut stream that this one continues; 0 if there is none."""
     content: MessageContent = NO_CONTENT
     links: tuple[SpanLink, ...] = ()
+    ending: Ending | None = None
+    """Why it did not end well."""
 
 
 def parse_request(value: Any, message_id: str) -> RequestFacts:

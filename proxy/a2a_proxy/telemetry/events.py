@@ -1,13 +1,19 @@
 """Events of a call's span from its frames and findings, and measures of its stream. No I/O."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from a2a_proxy.hooks.gap import gap_of
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.values import Finding, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut_text
+
+if TYPE_CHECKING:
+    from a2a_proxy.rules.endings.ending import Ending
 
 AGENT_MESSAGE_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 """Kinds of the agent's messages."""
@@ -82,6 +88,19 @@ class CallEvents:
             self._append_event(
                 self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers)
             )
+
+    def add_ending(self, ending: Ending) -> None:
+        """Add why the call did not end well."""
+        attributes: Attributes = {
+            "a2a_proxy.ending.cause": ending.cause,
+            "a2a_proxy.ending.rule": ending.rule,
+            "a2a_proxy.ending.summary": cut_text(ending.summary),
+            "a2a_proxy.ending.confidence": ending.confidence,
+        }
+        if ending.severity is not None and ending.actor is not None:
+            attributes["a2a_proxy.ending.actor"] = ending.actor.value
+        event = SpanEvent("a2a_proxy.ending", ending.at, attributes)
+        self._append_event(self._finding_events, event)
 
     def list_events(self) -> tuple[tuple[SpanEvent, ...], int]:
         """Return the events by time, and the number of omitted ones; findings take precedence over

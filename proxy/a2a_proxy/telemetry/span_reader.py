@@ -3,8 +3,10 @@
 Texts and reported steps in the payloads of a call, read only if enabled.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -61,6 +63,9 @@ from a2a_proxy.telemetry.span import (
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports, step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, SpanValue
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.read.endings import EndingReader
 
 _MAX_CACHED = 4096
 """Limit of each cache."""
@@ -168,6 +173,12 @@ class SpanReader:
         self._first_exchanges: dict[tuple[str, str], int] = {}
         self._cards = CardHistory(recording)
         self._earlier_calls = EarlierCalls(recording, session)
+        self._endings: EndingReader | None = None
+        """None while the session is recorded: the end of a call can be explained by later calls."""
+        if session.how:
+            from a2a_proxy.recording.read.endings import EndingReader
+
+            self._endings = EndingReader(recording)
         self._handoffs: dict[int, dict[int, Handoff]] = {}
         """Exchange number -> the hand-offs that led to it, by id."""
         for row in self._cards.card_calls(session):
@@ -255,6 +266,10 @@ class SpanReader:
         texts = read_payload_texts(self._recording, row, content=self._shape.content)
         task = self._task_of_exchange(row.exchange)
         facts, whole = self._call_facts(row, texts, task), self._call_events(row, task)
+        ending = self._endings.read(row) if self._endings is not None else None
+        if ending is not None and ending.is_worth_reading:
+            facts = msgspec.structs.replace(facts, ending=ending)
+            whole.add_ending(ending)
         cuts = list(finished_call_windows(row.exchange, self._shape.segment, sent_count))
         span = self._call_span(facts, whole)
         went = forwarded_context(row.exchange)
@@ -316,6 +331,8 @@ class SpanReader:
             for finding in findings:
                 if cut.begin <= finding.at and (finding.at < cut.end or cut.last):
                     events.add_finding(finding)
+            if cut.last and facts.ending is not None:
+                events.add_ending(facts.ending)
             if cut.number:
                 known = msgspec.structs.replace(then, exchange=progress.exchange_at(cut.end))
                 span = whole_span if cut.last and whole_span else self._call_span(known, events)
