@@ -274,6 +274,15 @@ def test_unanswered_call_fails_the_check(tmp_path: Path) -> None:
     assert run_here(tmp_path, "check", tmp_path / "r.db", "--ignore", "END").code == 0
 
 
+def test_question_of_a_task_that_failed_is_listed_once(tmp_path: Path) -> None:
+    """The answer went astray; a later GetTask shows the same question."""
+    astray = all_rules()["A2A-END-026"].flagged
+    asked = rpc("GetTask", {"id": "t1"}, task("INPUT_REQUIRED"), id=3)
+    lines = _why(tmp_path, astray + asked)
+    assert lines[0].startswith("  warning #1 SendMessage  answered-elsewhere")
+    assert not any("question-open" in line for line in lines)
+
+
 def test_call_of_a_running_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The silence counts until now, not until the last bytes."""
     waiting = rpc("SendMessage", send(), seconds=1, finish="open")

@@ -61,10 +61,13 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
         return
     count = len(found) + len(fine)
     several = len(sessions) > 1
+    failed = {(row.session, each.task_id) for row, each in found if each.severity is not None}
     found = [
         (row, _with_command(recording, row, ending, several=several))
         for row, ending in found
-        if selection.words or ending.is_worth_reading or ending.cause in _OPEN
+        if selection.words
+        or ending.is_worth_reading
+        or (ending.cause in _OPEN and (row.session, ending.task_id or None) not in failed)
     ]
     found.sort(key=lambda each: -(each[1].severity or 0))
     others = _select_findings(others, is_explained=bool(found or lost))

@@ -471,7 +471,7 @@ def agent_error(call: CallFacts) -> Ending | None:
     clean=CLEAN_SEND,
     explains=(
         *("A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-HTTP-008"),
-        *("A2A-RPC-014", "A2A-CARD-002", "A2A-CARD-003"),
+        *("A2A-RPC-014", "A2A-SSE-004", "A2A-CARD-002", "A2A-CARD-003"),
     ),
 )
 def no_result(call: CallFacts) -> Ending | None:
