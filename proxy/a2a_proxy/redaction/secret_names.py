@@ -316,6 +316,7 @@ def _ends_as_secret(name: str) -> bool:
     return folded in _HEADERS or (
         folded.endswith(_PROOF_END)
         and folded not in _PROOF_END
+        and not folded.removesuffix("s").endswith(_INNOCENT_END)
         and "ratelimit" not in folded
         and folded != "oauth"
     )

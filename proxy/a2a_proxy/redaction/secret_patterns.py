@@ -118,8 +118,9 @@ _STAND_IN = re.compile(
     rb"None|undefined|type|value|via|was|when|which|will|with|yes|you|your)[,.;:)]*",
     re.S,
 )
+_CONSTANT = re.compile(rb"[Nn]one|null|nil|undefined|[Tt]rue|[Ff]alse|\.{3}|\*+")
 _CODE = re.compile(
-    rb"\$.*|%\w+%|<[^<>]*>|\{[^{}]*\}|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
+    rb"\$.*|%\w+%|<[^<>]*>|\{[^{}]*\}|" + _CONSTANT.pattern + rb"|"
     rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.\[]+",
     re.S,
 )
@@ -385,7 +386,7 @@ def _find_parameters(data: bytes, learned: Collection[str], found: list[Edit]) -
         if start < done or not (kind or is_taught):
             continue
         value = _PARAMETER_VALUE.match(data, parameter.end())
-        if value is None or (not in_query and _is_code(value)):
+        if value is None or _CONSTANT.fullmatch(value[0]) or (not in_query and _is_code(value)):
             continue
         plain = unquote_to_bytes(value[0].replace(b"+", b" "))
         if hides_text(kind, plain) or is_taught:
@@ -426,7 +427,9 @@ def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> No
         word = word.rstrip(b".,;)]}'")
         is_bare = folded in _BARE or folded.endswith("auth")
         is_word = is_bare and (not looks_random(word) or word.lower() in AUTH_SCHEMES)
-        if word and not is_word and not _TYPE.match(word):
+        is_count = folded not in learned and not hides_text(member_kind(name) | TEXT, word)
+        is_placeholder = _TYPE.match(word) or _CONSTANT.fullmatch(word)
+        if word and not (is_word or is_count or is_placeholder):
             start = value.start() + value[0].index(word)
             found.append(Edit(start, start + len(word), word, is_learned(folded)))
 
