@@ -1,7 +1,7 @@
 """Reading of payload bytes."""
 
 import sqlite3
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.long_runs import insert_pieces
@@ -21,8 +21,8 @@ class Payloads:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._tail = (0, 0, b"")
-        """The row of the open block that was read last: its block, offset and bytes."""
+        self._tails: deque[tuple[int, int, bytes]] = deque(maxlen=_MAX_CACHED_BLOCKS)
+        """The rows of open blocks that were read last: block, offset and bytes of each."""
         self._broken: set[str] = set()
         """Blocks and blobs that could not be decompressed, so that this is not attempted again for
         every frame."""
@@ -110,7 +110,7 @@ class Payloads:
         )
         row = self._db.execute(find, (block, offset)).fetchone()
         if row is not None:
-            self._tail = (block, row[0], _check_bytes(row[1], f"block {block}"))
+            self._tails.append((block, row[0], _check_bytes(row[1], f"block {block}")))
         raw = self._read_tail(block, offset, size)
         if len(raw) == size:
             return raw
@@ -122,11 +122,11 @@ class Payloads:
         return data[offset : offset + size]
 
     def _read_tail(self, block: int, offset: int, size: int) -> bytes:
-        """Return bytes of the row that was read last, or fewer if they are not in it."""
-        known, start, data = self._tail
-        if known != block or offset < start:
-            return b""
-        return data[offset - start : offset - start + size]
+        """Return bytes of a row that was read before, or fewer if they are in none."""
+        for known, start, data in self._tails:
+            if known == block and start <= offset < start + len(data):
+                return data[offset - start : offset - start + size]
+        return b""
 
 
 def _check_bytes(data: object, source: str) -> bytes:
