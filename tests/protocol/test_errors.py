@@ -114,6 +114,7 @@ def test_lines() -> None:
     """An error is one harmless line."""
     assert error_line("TASK_NOT_FOUND", -32001, "no\nsuch") == "TASK_NOT_FOUND -32001: no␊such"
     assert error_line("", 0, "") == ""
+    assert error_line("", 0, "Invalid request body") == "Invalid request body"
 
 
 NUMBERS = {"taskId": "t1", "expectedGeneration": "5", "currentGeneration": "6"}

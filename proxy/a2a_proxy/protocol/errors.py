@@ -195,7 +195,7 @@ def _find_generations(details: object) -> dict[str, Any]:
 def error_line(reason: str, code: int | str, message: str) -> str:
     """Format an error as one line: `TASK_NOT_FOUND -32001: no such task`."""
     head = " ".join(str(word) for word in (reason, code) if word)
-    return to_one_line(f"{head}: {message}" if message else head)
+    return to_one_line(": ".join(filter(None, (head, message))))
 
 
 def rpc_reason(code: int, data: object, dialect: Dialect) -> str:
