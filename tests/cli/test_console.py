@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_proxy.cli.console import StartInfo, TextConsole
@@ -70,6 +71,23 @@ def shapes(lines: Sequence[str]) -> list[str]:
         re.sub(r"(  jsonrpc)? +(\d+(\.\d)? ms)|  \S+ is broken| Title of \S+", "", line)
         for line in printed
     ]
+
+
+def test_line_of_a_call_names_why_it_failed(tmp_path: Path) -> None:
+    """The agent's own error is a line by itself."""
+    cut = msgspec.structs.replace(exchange(1).exchange, how="agent gone")
+    failed = msgspec.structs.replace(cut, how="complete", error="HTTP 500: no")
+    ending = {"cause": "no-answer", "summary": "the agent closed the connection"}
+    out, _ = printed(
+        tmp_path,
+        ExchangeStatus(cut, "agent:8000", live=False, lag=0, ending=ending),
+        ExchangeStatus(
+            failed, "agent:8000", live=False, lag=0, ending={**ending, "cause": "agent-error"}
+        ),
+        LINES_END,
+    )
+    assert out[0].endswith("no-answer: the agent closed the connection")
+    assert out[1].endswith("HTTP 500: no")
 
 
 def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> None:

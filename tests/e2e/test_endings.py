@@ -226,6 +226,9 @@ def test_javascript_client_without_an_agent(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="the js client failed"):
             asyncio.run(run_client("js", "jsonrpc", ["card"], between.base_url, between.address))
         ending = only(why(between))
+    lines = [json.loads(line) for line in between.out]
+    shown = [each["ending"] for each in lines if each["event"] == "exchange"]
+    assert {each["cause"] for each in shown} == {"no-connection"}
     assert ending["cause"] == "no-connection"
     assert ending["next_step"] == "start the agent; if it runs, correct the port of --upstream"
     assert ending["command"].startswith("a2a-inspect card --probe http://127.0.0.1:")

@@ -279,7 +279,10 @@ class TextConsole:
         if exchange.streaming:
             parts.append(text.format_count(exchange.events, "event"))
         parts += [text.latency_label(exchange), generations.requested_generations(exchange)]
-        if exchange.error:
+        ending = exchange_status.ending
+        if ending is not None and ending["cause"] != "agent-error":
+            parts.append(make_visible(f"{ending['cause']}: {ending['summary']}"))
+        elif exchange.error:
             parts.append(make_visible(exchange.error))
         elif word == "cut":
             parts.append(make_visible(text.end_reason(exchange)))
@@ -406,6 +409,7 @@ class JsonConsole:
                     live=status.live,
                     upstream=status.upstream,
                     **exchange_object(status.exchange),
+                    ending=status.ending,
                 )
         elif isinstance(status, FindingStatus):
             self._print_event(

@@ -37,6 +37,7 @@ from a2a_proxy.recorder.recording_output import (
     OutputFile,
     RecordingDisplaced,
     RetriesExhausted,
+    find_endings,
     find_failures,
     open_writer,
     summarize_session,
@@ -69,6 +70,7 @@ from a2a_proxy.recording.read.endings import NO_FAILURES, Failures
 from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
+from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import DoubtfulCalls
 from a2a_proxy.system_errors import hint_for
 
@@ -78,6 +80,12 @@ _YIELDING_READ_BYTES = 1 << 16
 """Bytes of journal decoded between two decisions on the priority while it is low: beside busy
 processes a recorder gets a thirtieth of a processor then, and a decision after `READ_BYTES` would
 come seconds late."""
+_MAX_JUDGED = 20
+"""Calls of one commit whose endings are found for their lines."""
+_JUDGE_SHARE = 20
+"""Time without such work after it, as a multiple of it."""
+_MAX_JUDGE_PAUSE = 500_000_000
+"""The longest such time, ns: the first call that is judged loads the rules."""
 _SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
 """ns between attempts to write a snapshot while there is no space for it."""
 
@@ -228,6 +236,10 @@ class _RecorderLoop:
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
         self._open_exchanges = OpenExchanges()
         self._doubtful = DoubtfulCalls(is_whole=first)
+        self._endings: dict[int, Ending] = {}
+        """Why the calls that the last commit ended did not end well."""
+        self._judge_after = 0
+        """Time before which no call is judged, by the monotonic clock, ns."""
         resume_point = self._resume_decoders(make_redactor, session)
         self._observations, self._pump = resume_point.observations, resume_point.pump
         self._observer = self._pump.observer
@@ -438,17 +450,35 @@ class _RecorderLoop:
                 self._send_status(ReceiverStatus(receiver), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
+        ended = []
         for exchange in changes.exchanges:
             upstream = upstreams.get(exchange.connection, "")
             self._open_exchanges.update_exchange(exchange, upstream)
             if self._open_exchanges.mark_ended(exchange):
-                self._report_exchange(exchange, upstream, live=False, now=now)
+                ended.append(exchange)
+        self._find_endings(ended)
+        for exchange in ended:
+            upstream = upstreams.get(exchange.connection, "")
+            self._report_exchange(exchange, upstream, live=False, now=now)
+
+    def _find_endings(self, ended: list[Exchange]) -> None:
+        numbers = [each.id for each in ended if self._doubtful.has(each)][:_MAX_JUDGED]
+        self._endings = {}
+        began = time.monotonic_ns()
+        if numbers and began >= self._judge_after:
+            with contextlib.suppress(Exception):  # a bug here must not stop the recorder
+                self._endings = find_endings(self._writer, self._last_at, numbers)
+            ready = time.monotonic_ns()
+            self._judge_after = ready + min((ready - began) * _JUDGE_SHARE, _MAX_JUDGE_PAUSE)
 
     def _report_exchange(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
         bare = msgspec.structs.replace(
             exchange, request_headers=(), response_headers=(), trailers=()
         )
-        self._send_line(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
+        ending = None if live else self._endings.get(exchange.id)
+        about = ending.to_object() if ending is not None else None
+        lag = max(now - self._last_at, 0)
+        self._send_line(ExchangeStatus(bare, upstream, live, lag, about), now)
 
     def _send_line(self, line: Line, now: int) -> None:
         self._send_status(line, now)

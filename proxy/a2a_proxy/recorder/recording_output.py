@@ -2,7 +2,7 @@
 at the end."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from a2a_proxy import __version__
@@ -17,14 +17,15 @@ from a2a_proxy.recorder.status import (
     TroubleStarted,
 )
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.endings import Failures, report_failures
+from a2a_proxy.recording.read.endings import Failures, endings_of, report_failures
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, key_bounds
+from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, key_bounds
 from a2a_proxy.recording.store.file_header import file_identity
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.other_findings import finding_title
+from a2a_proxy.rules.endings.ending import Ending
 
 _OUTCOMES = (
     f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY "
@@ -140,10 +141,20 @@ def find_failures(writer: Writer, ended: int, doubtful: Iterable[int] | None = N
     Raises:
         RecordingError: the file cannot be read.
     """
+    return report_failures(*_stored_session(writer), ended, doubtful)
+
+
+def find_endings(writer: Writer, now: int, numbers: Sequence[int]) -> dict[int, Ending]:
+    """Return why these calls of the writer's session did not end well, as far as it is known
+    `now` (ns). Raises RecordingError."""
+    return endings_of(*_stored_session(writer), now, numbers)
+
+
+def _stored_session(writer: Writer) -> tuple[Recording, SessionRow]:
     stored = Recording.from_connection(writer.connection, "the recording")
     row = stored.read_session(writer.session)
     assert row is not None
-    return report_failures(stored, row, ended, doubtful)
+    return stored, row
 
 
 def summarize_session(path: str | Path, session: int) -> RecorderDone:

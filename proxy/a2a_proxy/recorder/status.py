@@ -1,6 +1,8 @@
 """Messages of the recorder process on its status pipe: one JSON object per line, credentials
 replaced by labels."""
 
+from typing import Any
+
 import msgspec
 
 from a2a_proxy.model import name_json
@@ -33,6 +35,8 @@ class ExchangeStatus(msgspec.Struct, frozen=True, tag="seen"):
     live: bool
     lag: int
     """Time by which the recorder is behind the relay, ns."""
+    ending: dict[str, Any] | None = None
+    """Why it did not end well, as far as it is known when it ends: `Ending.to_object`."""
 
 
 class FindingStatus(msgspec.Struct, frozen=True, tag="found"):

@@ -24,6 +24,9 @@ from a2a_proxy.rules.endings.ending import Ending
 from a2a_proxy.rules.endings.evaluate import FollowingFindings, find_ending
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 
+_COMPARED = 200
+"""Calls with which one is compared that has just ended."""
+
 
 class _SessionReader(Protocol):
     """What is read of a recording, which knows this module: it filters by endings."""
@@ -31,7 +34,7 @@ class _SessionReader(Protocol):
     def read_session(self, number: int) -> SessionRow | None: ...
 
     def read_exchanges(
-        self, session: int | None = None, *, headers: bool = True
+        self, session: int | None = None, *, after: int = 0, headers: bool = True
     ) -> Iterator[ExchangeRow]: ...
 
     def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None: ...
@@ -135,12 +138,29 @@ def report_failures(
     return Failures([*findings, *limit.make_totals(ended)], operations, following.marked)
 
 
+def endings_of(
+    recording: _SessionReader, session: SessionRow, ended: int, numbers: Sequence[int]
+) -> dict[int, Ending]:
+    """Return why these calls of a running session did not end well, as far as it is known at
+    `ended` (ns), by number. They are compared with the calls shortly before only."""
+    source = _StoredCalls(
+        recording,
+        msgspec.structs.replace(session, ended=ended),
+        after=max(numbers[0] - _COMPARED, 0),
+    )
+    calls = SessionCalls(source)
+    found = ((each.id, _find_ending(calls, each)) for each in source.read_exchanges(numbers))
+    return {number: each for number, each in found if each is not None and each.is_worth_reading}
+
+
 class _StoredCalls:
     """Facts of a recorded session, read when they are asked for."""
 
-    def __init__(self, recording: _SessionReader, session: SessionRow) -> None:
+    def __init__(self, recording: _SessionReader, session: SessionRow, *, after: int = 0) -> None:
+        """All calls are those after the one with the number `after`."""
         self._recording = recording
         self._session = session
+        self._after = after
 
     @cached_property
     def ended(self) -> int:
@@ -151,7 +171,8 @@ class _StoredCalls:
     def read_exchanges(self, numbers: Iterable[int] | None = None) -> Iterable[Exchange]:
         """Return these exchanges, or all in order, without their headers."""
         if numbers is None:
-            rows = self._recording.read_exchanges(self._session.id, headers=False)
+            after = make_key(self._session.id, self._after)
+            rows = self._recording.read_exchanges(self._session.id, after=after, headers=False)
             return (row.exchange for row in rows)
         keys = (make_key(self._session.id, number) for number in numbers)
         found = (self._recording.read_exchange(key, headers=False) for key in keys)

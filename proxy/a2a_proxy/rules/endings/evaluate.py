@@ -103,6 +103,10 @@ class DoubtfulCalls:
         if len(self._doubts) + len(self._incomplete) > _MAX_NOTED:
             self._doubts = None
 
+    def has(self, exchange: Exchange) -> bool:
+        """Return whether a call that has ended may not have ended well."""
+        return bool(exchange.closed) and _find_doubt(exchange) == 0
+
     def numbers_at(self, ended: int) -> list[int] | None:
         """Return the calls to judge if the session ends then (ns), in order; None for all."""
         if self._doubts is None:
