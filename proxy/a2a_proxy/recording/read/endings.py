@@ -146,7 +146,7 @@ def endings_of(
     source = _StoredCalls(
         recording,
         msgspec.structs.replace(session, ended=ended),
-        after=max(numbers[0] - _COMPARED, 0),
+        after=max(min(numbers) - _COMPARED, 0),
     )
     calls = SessionCalls(source)
     found = ((each.id, _find_ending(calls, each)) for each in source.read_exchanges(numbers))
