@@ -94,6 +94,7 @@ def find_again(recording: Recording, session: SessionRow) -> list[Finding]:
     following = FollowingFindings(found.items())
     for ending in session_endings(recording, session):
         following.mark(ending)
+    following.mark_totals()
     failures = report_failures(recording, session, session.ended)
     return [*(found | following.marked).values(), *failures.findings]
 

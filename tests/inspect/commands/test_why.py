@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from a2a_inspect.commands import why
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -157,7 +158,9 @@ def test_calls_that_end_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
-def test_call_that_ended_well_and_lost_something(tmp_path: Path, binding: str) -> None:
+def test_call_that_ended_well_and_lost_something(
+    tmp_path: Path, binding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The findings that no ending explains: what, who must act, what to do."""
     chunks = chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", lastChunk=True)
     events = (*_BEGIN, *chunks, status("COMPLETED", second=1))
@@ -177,6 +180,9 @@ def test_call_that_ended_well_and_lost_something(tmp_path: Path, binding: str) -
     account = run_here(tmp_path, "why", path, "1").lines
     assert account[0].endswith("ok; nothing shows that it did not end well")
     assert account[1:] == lines[1:]
+    with monkeypatch.context() as patched:  # judging a session again takes its whole time
+        patched.setattr(why, "recheck_session", None)
+        assert run_here(tmp_path, "why", path, "1").lines == account
     assert len(run_here(tmp_path, "why", path, "2").lines) == 1
     (line,) = run_here(tmp_path, "why", path, "--json").lines
     assert json.loads(line)["finding"]["rule"] == "A2A-ART-004"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.values import Frame, FrameKind
+from a2a_proxy.model.values import Binding, Frame, FrameKind
 from a2a_proxy.wire.sse import rebuild_event
 from support_conversation import (
     TO_CLIENT,
@@ -154,6 +154,20 @@ def test_json_behind_a_byte_order_mark_is_read(binding: str) -> None:
     status = 404 if binding == "rest" else 200
     script = call(binding).answer(b"\xef\xbb\xbf" + error, status=status)
     assert "gone" in everywhere(script).exchange.error
+
+
+def test_byte_order_mark_in_the_answer_to_a_notification_is_no_error() -> None:
+    """The receiver's answer is not A2A; whoever delivers reads only its status."""
+    script = Http().request("POST /hook", status("COMPLETED"), a2a_version="1.0")
+    played = everywhere(script.answer(b'\xef\xbb\xbf{"ok":true}', content_type="text/json"))
+    assert played.exchange.binding is Binding.WEBHOOK
+    assert not played.exchange.error
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_events_in_an_unknown_coding_may_be_results(binding: str) -> None:
+    script = call(binding).stream(content_encoding="foo").chunk(b"\x28\xb5\x2f").done()
+    assert not everywhere(script).exchange.error
 
 
 def test_page_of_an_error_status_is_no_sequence() -> None:

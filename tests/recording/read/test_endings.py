@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 from a2a_inspect.data.finding_counts import exchange_lines
 from a2a_inspect.data.finding_tree import read_findings
 from a2a_inspect.plots.sums import compute_totals, whole_recording
+from a2a_proxy.model.wire import Chunk
 from a2a_proxy.recorder.recording_output import find_failures, summarize_session
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.endings import EndingReader, report_failures, session_endings
@@ -71,7 +74,18 @@ _EXPLAINING = [
 @pytest.mark.parametrize("cause", _EXPLAINING, ids=lambda cause: cause.rule)
 def test_findings_that_follow_count_once(tmp_path: Path, cause: Cause) -> None:
     """The recorder marks them; its summary, `stats`, the lists and the tree count as `check`."""
-    record(path := tmp_path / "r.db", all_rules()[cause.rule].flagged.make_chunks())
+    _check_counts(tmp_path, all_rules()[cause.rule].flagged.make_chunks())
+
+
+def test_totals_of_findings_that_follow_count_once(tmp_path: Path) -> None:
+    """Of very many alike the first ones are listed, and the others are counted."""
+    script = reduce(add, [all_rules()["A2A-END-030"].flagged] * 120)
+    assert _check_counts(tmp_path, script.make_chunks()) == [120, 0, 0]
+
+
+def _check_counts(folder: Path, chunks: list[Chunk]) -> list[int]:
+    """Record, end the session twice, and compare all counts; return those of `check`."""
+    record(path := folder / "r.db", chunks)
     with Recording(path) as recording:
         (session,) = recording.read_sessions()
     for _ in range(2):  # a recorder that died after it finished is followed by another one
@@ -79,7 +93,7 @@ def test_findings_that_follow_count_once(tmp_path: Path, cause: Cause) -> None:
         failures = find_failures(writer, session.ended)
         explained = failures.explained
         writer.finish(session.ended, endings=failures.findings, explained=explained)
-    done = run_here(tmp_path, "check", "--format", "json", path, "--fail-on", "never")
+    done = run_here(folder, "check", "--format", "json", path, "--fail-on", "never")
     summary = json.loads(done.lines[-1])
     counts = [summary[each] for each in ("error", "warning", "info")]
     assert explained
@@ -97,3 +111,4 @@ def test_findings_that_follow_count_once(tmp_path: Path, cause: Cause) -> None:
         assert {each.words for each in branches} == {
             all_rules()[rule].title for rule, *_ in totals if rule in all_rules()
         }
+    return counts

@@ -489,6 +489,14 @@ def test_result_of_another_form(binding: str) -> None:
     assert (ending.cause, ending.severity) == ("no-result", Severity.ERROR)
 
 
+def test_begin_of_another_answer_has_whole_characters() -> None:
+    script = rpc(
+        "SendMessage", send(), answer="ab" + "ä" * 90, reply_headers={"Content-Type": "text/plain"}
+    )
+    (ending,) = endings(script).values()
+    assert ending.summary == f"the answer is no result of SendMessage: ab{'ä' * 58}"
+
+
 def test_status_without_an_answer_is_the_error() -> None:
     (ending,) = endings(grpc("GetTask", GET, status=5, text="no such task")).values()
     assert ending.received == "the error"

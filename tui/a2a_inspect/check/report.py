@@ -227,6 +227,7 @@ def _add_endings(
     ]
     for each in endings:
         following.mark(each)
+    following.mark_totals()
     for index, finding in following.marked.items():
         findings[index].finding = finding
     return [_make_finding(recording, session, each.to_finding()) for each in endings]

@@ -16,6 +16,7 @@ from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.describe import describe_frame
+from a2a_proxy.protocol.finding_totals import ENDING_RULES, follows_ending
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
@@ -23,6 +24,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, 
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import HIGH, Ending
+from a2a_proxy.rules.endings.evaluate import FollowingFindings
 from a2a_proxy.rules.families.end.connection import explain_connection
 
 _INDENT = " " * 10
@@ -53,7 +55,9 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
         here = {number: ending for number, row in rows.items() if (ending := endings.read(row))}
         found += [(rows[number], ending) for number, ending in here.items()]
         fine += [row for number, row in rows.items() if number not in here]
-        others += _unexplained_findings(recording, session, rows, list(here.values()))
+        others += _unexplained_findings(
+            recording, session, rows, list(here.values()), is_stored=bool(selection.words)
+        )
         if selection.is_session_selected(session.id):
             lost += _connection_endings(recording, session)
     if selection.where and not found and not fine:
@@ -93,13 +97,30 @@ def _unexplained_findings(
     session: SessionRow,
     rows: dict[int, ExchangeRow],
     endings: list[Ending],
+    *,
+    is_stored: bool,
 ) -> Iterator[_Other]:
-    """Yield the findings about calls that no ending explains, as `check` counts them. `rows` are
-    the calls by number."""
-    for finding in recheck_session(recording, session):
-        row = rows.get(finding.exchange)
-        if row is not None and not any(each.explains(finding) for each in endings):
-            yield row, finding
+    """Yield the findings about calls that no ending explains, as `check` counts them, or those that
+    are stored: to judge a few calls again, all calls must be. `rows` are the calls by number."""
+    found = (
+        [each for row in rows.values() for each in _stored_findings(recording, row)]
+        if is_stored
+        else [each for each in recheck_session(recording, session) if each.exchange in rows]
+    )
+    following = FollowingFindings(enumerate(found))
+    for each in endings:
+        following.mark(each)
+    for index, finding in enumerate(found):
+        if index not in following.marked:
+            yield rows[finding.exchange], finding
+
+
+def _stored_findings(recording: Recording, row: ExchangeRow) -> Iterator[Finding]:
+    """Yield the findings of a call without those of its ending."""
+    for stored in recording.read_findings(exchange=row.key):
+        finding = stored.finding
+        if not (finding.rule.startswith(ENDING_RULES) or follows_ending(finding)):
+            yield finding
 
 
 def _select_findings(others: list[_Other], *, is_explained: bool) -> list[_Other]:

@@ -4,7 +4,7 @@ cursor."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
@@ -106,6 +106,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             began = time.monotonic()
             found = await self._ask_source(self._changed_conversation, None)
             if found is not None:
+                self._ending = await self._read_ending()
                 first = self._conversation is None
                 self._conversation = found
                 self._list.show_lanes(found.lanes, len(found.order))
@@ -127,17 +128,15 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         if version == self._version:
             return None
         self._version = version
-        self._ending = self._read_ending(recording)
         return LaneConversation(recording, self._exchange, self._source.until)
 
-    def _read_ending(self, recording: Recording) -> str:
-        """Return why the exchange did not end well; what is replayed has no end yet."""
-        from a2a_proxy.recording.read.endings import EndingReader
-
-        row = recording.read_exchange(self._exchange, headers=False)
-        if row is None or self._source.until:
+    async def _read_ending(self) -> str:
+        """Return why the exchange did not end well, as the list does; what is replayed has no end
+        yet."""
+        if self._source.until:
             return ""
-        return make_visible(ending_words(row, EndingReader(recording).read(row)))
+        lines = await self._answer(self._source.read_lines([self._exchange]), [])
+        return "".join(make_visible(ending_words(each, each.ending)) for each in lines)
 
     async def _load_rows(self, page: int) -> Sequence[LaneRow]:
         conversation = self._conversation
@@ -146,8 +145,11 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         return await self._ask_source(lambda _: conversation.read_rows(page * PAGE, PAGE), [])
 
     async def _ask_source(self, question: Callable[[Recording], _Value], default: _Value) -> _Value:
+        return await self._answer(self._source.run_query(question, default), default)
+
+    async def _answer(self, query: Awaitable[_Value], default: _Value) -> _Value:
         try:
-            answer = await self._source.run_query(question, default)
+            answer = await query
             self._error = ""
         except RecordingError as wrong:
             answer, self._error = default, wrong.message

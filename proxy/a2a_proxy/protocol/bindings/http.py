@@ -303,7 +303,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             span, framing = _split_bom(span)
             self.bind_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out, framing)
-            if framing and self.exchange.binding is not _OTHER_BINDING:
+            if framing and self.exchange.binding not in (_OTHER_BINDING, Binding.WEBHOOK):
                 self.record_error(self.exchange.status, "JSON behind a byte order mark")
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
@@ -328,7 +328,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
 
     def _finish_stream(self, event: End, out: Out) -> None:
         place = SpanPiece(event.at, event.at, event.start, event.start)
-        if not self.exchange.events:
+        if not (self.exchange.events or self._bodies[TO_CLIENT].problem):
             other.record_no_result(self)
         detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
         self.emit_frame(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)

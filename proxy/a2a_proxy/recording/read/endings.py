@@ -135,6 +135,7 @@ def report_failures(
             if limit.count_finding(kind, {}, (call.id, -1)):
                 findings.append(ending.to_finding())
                 operations[call.id] = call.operation
+    following.mark_totals()
     return Failures([*findings, *limit.make_totals(ended)], operations, following.marked)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_proxy.model.values import Finding
-from a2a_proxy.protocol.finding_totals import is_total
+from a2a_proxy.protocol.finding_totals import follows_ending, is_total
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
@@ -423,11 +423,11 @@ class Recording:
         )
 
     def finding_totals(self, session: int) -> Iterator[Finding]:
-        """Yield the totals of a session. Each stands for findings of one kind that are not rows by
-        themselves, see `finding_totals.count_occurrences`.
+        """Yield the totals of a session that count. Each stands for findings of one kind that are
+        not rows by themselves, see `finding_totals.count_occurrences`.
         """
-        rows = self.read_findings(exchange=make_key(session, 0))
-        return (row.finding for row in rows if is_total(row.finding))
+        found = (row.finding for row in self.read_findings(exchange=make_key(session, 0)))
+        return (each for each in found if is_total(each) and not follows_ending(each))
 
     def read_notes(self, session: int | None = None) -> list[NoteRow]:
         """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""

@@ -5,7 +5,8 @@ from functools import cache, cached_property
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Exchange, Finding, Task
+from a2a_proxy.model.values import Binding, Exchange, Finding, Severity, Task
+from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.call_facts import ACTIVE, MAX_WAIT, CallFacts, SessionCalls
 from a2a_proxy.rules.endings.call_index import is_waiting
@@ -45,15 +46,23 @@ class FollowingFindings:
         self._findings = findings
         self.marked: dict[int, Finding] = {}
         """Those that follow from an ending, which their evidence names, by key."""
+        self._totals: list[tuple[int, Finding]] = []
+        self._listed: dict[tuple[str, Severity], list[int]] = {}
+        """Keys of the findings that are no totals."""
 
     @cached_property
     def _by_subject(self) -> dict[tuple[str, int | str], list[tuple[int, Finding]]]:
         explained = {rule for each in CAUSES.values() for rule in each.explains}
         found: dict[tuple[str, int | str], list[tuple[int, Finding]]] = {}
         for key, finding in self._findings:
-            if finding.rule in explained:
-                for subject in _subjects(finding):
-                    found.setdefault(subject, []).append((key, finding))
+            if finding.rule not in explained:
+                continue
+            if is_total(finding):
+                self._totals.append((key, finding))
+                continue
+            self._listed.setdefault((finding.rule, finding.severity), []).append(key)
+            for subject in _subjects(finding):
+                found.setdefault(subject, []).append((key, finding))
         return found
 
     def mark(self, ending: Ending) -> None:
@@ -66,6 +75,20 @@ class FollowingFindings:
                     follows = {"follows": f"{ending.rule} #{ending.exchange}"}
                     evidence = finding.evidence | follows
                     self.marked[key] = msgspec.structs.replace(finding, evidence=evidence)
+
+    def mark_totals(self) -> None:
+        """Mark the totals of findings that all follow from endings, as far as they are listed. The
+        findings of all calls must have been marked."""
+        causes = {
+            kind: self.marked[listed[0]].evidence["follows"].partition(" ")[0]
+            for kind, listed in self._listed.items()
+            if all(key in self.marked for key in listed)
+        }
+        for key, total in self._totals:
+            cause = causes.get((total.rule, total.severity))
+            if cause is not None:
+                evidence = total.evidence | {"follows": cause}
+                self.marked[key] = msgspec.structs.replace(total, evidence=evidence)
 
 
 def _subjects(about: Finding | Ending) -> list[tuple[str, int | str]]:

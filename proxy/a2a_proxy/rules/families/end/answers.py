@@ -489,8 +489,8 @@ def no_result(call: CallFacts) -> Ending | None:
     if exchange.error.startswith("events without"):
         what = "the events of the stream have no JSON-RPC envelope"
     elif call.size:
-        text = body[:60].decode("utf-8", "replace").strip()
-        what = f"the answer is no result of {exchange.operation}: {text}"
+        text = body[:240].decode("utf-8", "replace")[:60].strip()
+        what = f"the answer is no result of {exchange.operation}: {text}".removesuffix(": ")
     else:
         status = f" (HTTP {exchange.status})" if exchange.status else ""
         what = f"the answer{status} is empty, a result of {exchange.operation} is due"
