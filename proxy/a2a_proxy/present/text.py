@@ -7,7 +7,7 @@ Exchanges and findings as JSON objects with stable names.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -213,13 +213,21 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
 
 def value_object(value: msgspec.Struct) -> dict[str, object]:
     """Return the members of JSON output, as the field table names them."""
+    found = msgspec.to_builtins(value)
     return {
-        field.key: None
-        if field.row.null and getattr(value, field.name) == field.default
-        else msgspec.to_builtins(getattr(value, field.name))
-        for field in fields_of(type(value))
-        if field.row.json is not None
+        key: None if found[name] == no_value else found[name]
+        for key, name, no_value in _json_members(type(value))
     }
+
+
+@cache
+def _json_members(kind: type[msgspec.Struct]) -> list[tuple[str, str, object]]:
+    """Return key, name and the value that is null in JSON, of each member in JSON output."""
+    return [
+        (each.key, each.name, msgspec.to_builtins(each.default) if each.row.null else None)
+        for each in fields_of(kind)
+        if each.row.json is not None
+    ]
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
