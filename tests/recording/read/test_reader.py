@@ -79,6 +79,26 @@ def test_rows_are_found_by_key(path: Path):
         assert recording.count_rows(2) == Counts(1, 1, 3, 60, 2, 3)
 
 
+def test_task_of_a_session_is_found_without_reading_all(path: Path):
+    """Also where its agent is not known; of each of its agents, and of no other session."""
+    for number in (1, 2):
+        tasks = [Task(f"agent {each % 3}", f"t{each}") for each in range(900)]
+        others = [Task(each, "t7") for each in ("agent 0", "agent 2")]
+        writer = Writer(path, facts(number))
+        writer.write([], [], Changes([], [], [*tasks, *others]))
+        writer.finish(STARTED)
+    with Recording(path) as recording:
+        expected = [each for each in recording.read_tasks(2) if each.task.task_id == "t7"]
+        steps: list[None] = []
+        recording.db.set_progress_handler(lambda: steps.append(None), 100)
+        found = recording.read_task("t7", session=2)
+        recording.db.set_progress_handler(None, 0)
+        assert found == expected
+        assert len(found) == 3
+        assert len(steps) < 8
+        assert recording.read_task("t7", session=3) == []
+
+
 def test_frames_outside_exchanges_are_found_by_connection(path: Path):
     """Frames outside any exchange are found by their connection."""
     base = event_frames(1)[0]

@@ -54,6 +54,13 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 512
 """Rows fetched at a time."""
+_TASK_AGENTS = """WITH RECURSIVE found(agent) AS (
+    SELECT min(agent) FROM task WHERE session = ?
+    UNION ALL SELECT (SELECT min(agent) FROM task WHERE session = ? AND agent > found.agent)
+      FROM found WHERE agent NOTNULL)
+  SELECT agent FROM found WHERE agent NOTNULL"""
+"""The agents of the tasks of a session, each found by the index of tasks, which begins with session
+and agent."""
 
 
 class PagedQuery:
@@ -362,7 +369,7 @@ class Recording:
     ) -> list[TaskRow]:
         """Return the task of this id in each session of the file or in one, of one agent or of all.
 
-        With both a session and an agent an index is used.
+        With a session an index is used.
         """
         number = self._ident_number(task_id)
         if number is None:
@@ -375,6 +382,9 @@ class Recording:
         if agent is not None and session is not None:
             query += " AND agent = (SELECT id FROM text WHERE value = ?)"
             fixed.append(pack_text(agent))
+        elif session is not None:
+            query += f" AND agent IN ({_TASK_AGENTS})"
+            fixed += [session, session]
         rows = self._pages.fetch_all(f"{query} ORDER BY id", tuple(fixed))
         values = [self._make_task(row) for row in rows]
         return [value for value in values if agent is None or value.task.agent == agent]
