@@ -790,6 +790,7 @@ def test_lost_event(binding: str) -> None:
     (ending,) = endings(lost("1", "2", "5")).values()
     assert (ending.cause, ending.actor) == ("lost-event", Actor.CLIENT)
     assert ending.summary.startswith("generations 3 to 4 of the task did not arrive on this stream")
+    assert ending.summary.endswith("neither GetTask nor another stream brought them afterwards")
     read = rpc("GetTask", GET, task("COMPLETED", second=1, generation="5"), id=2, version="1.1")
     assert not endings(lost("1", "2", "5") + read)
     assert not endings(lost("1", "2", "3"))

@@ -269,7 +269,7 @@ def lost_event(call: CallFacts) -> Ending | None:
     after = format_ns(max(lost.at - call.exchange.started, 0))
     return Ending(
         summary=f"{name} of the task did not arrive on this stream, as it showed after {after}, "
-        "and no call fetched the task afterwards",
+        f"and neither GetTask nor another stream brought {'it' if one else 'them'} afterwards",
         next_step=f"call GetTask for {call.exchange.task_id[:36]} when a generation is left out",
         evidence=(call.place(call.last_event),),
     )
