@@ -37,7 +37,7 @@ async def test_the_screen_lists_exchanges(tmp_path: Path, size: tuple[int, int])
     """Every exchange with its outcome; the header summarizes the recording; the last exchange is
     selected."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
-        await person.sees("SendStreamingMessage", "TASK_NOT_FOUND", "compl")
+        await person.sees("SendStreamingMessage", "stream-error", "compl")
         await person.sees(
             "r.db", "ended", "capture complete", "3 exchanges", "9 frames", "following"
         )
