@@ -71,7 +71,7 @@ from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import DoubtfulCalls
+from a2a_proxy.rules.endings.evaluate import DoubtfulCalls, may_have_failed
 from a2a_proxy.system_errors import hint_for
 
 _COMMIT_INTERVAL = 100_000_000
@@ -236,8 +236,6 @@ class _RecorderLoop:
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
         self._open_exchanges = OpenExchanges()
         self._doubtful = DoubtfulCalls(is_whole=first)
-        self._endings: dict[int, Ending] = {}
-        """Why the calls that the last commit ended did not end well."""
         self._judge_after = 0
         """Time before which no call is judged, by the monotonic clock, ns."""
         resume_point = self._resume_decoders(make_redactor, session)
@@ -455,27 +453,37 @@ class _RecorderLoop:
             upstream = upstreams.get(exchange.connection, "")
             self._open_exchanges.update_exchange(exchange, upstream)
             if self._open_exchanges.mark_ended(exchange):
-                ended.append(exchange)
-        self._find_endings(ended)
-        for exchange in ended:
-            upstream = upstreams.get(exchange.connection, "")
-            self._report_exchange(exchange, upstream, live=False, now=now)
+                ended.append((exchange, upstream))
+        endings = self._find_endings([exchange for exchange, _ in ended])
+        for exchange, upstream in ended:
+            ending = endings.get(exchange.id)
+            self._report_exchange(exchange, upstream, live=False, now=now, ending=ending)
 
-    def _find_endings(self, ended: list[Exchange]) -> None:
-        numbers = [each.id for each in ended if self._doubtful.has(each)][:_MAX_JUDGED]
-        self._endings = {}
+    def _find_endings(self, ended: list[Exchange]) -> dict[int, Ending]:
+        """Return why calls that have just ended did not end well, as far as there is time."""
+        numbers = [each.id for each in ended if may_have_failed(each)][:_MAX_JUDGED]
         began = time.monotonic_ns()
-        if numbers and began >= self._judge_after:
-            with contextlib.suppress(Exception):  # a bug here must not stop the recorder
-                self._endings = find_endings(self._writer, self._last_at, numbers)
-            ready = time.monotonic_ns()
-            self._judge_after = ready + min((ready - began) * _JUDGE_SHARE, _MAX_JUDGE_PAUSE)
+        if not numbers or began < self._judge_after:
+            return {}
+        endings: dict[int, Ending] = {}
+        with contextlib.suppress(Exception):  # a bug here must not stop the recorder
+            endings = find_endings(self._writer, self._last_at, numbers)
+        ready = time.monotonic_ns()
+        self._judge_after = ready + min((ready - began) * _JUDGE_SHARE, _MAX_JUDGE_PAUSE)
+        return endings
 
-    def _report_exchange(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
+    def _report_exchange(
+        self,
+        exchange: Exchange,
+        upstream: str,
+        *,
+        live: bool,
+        now: int,
+        ending: Ending | None = None,
+    ) -> None:
         bare = msgspec.structs.replace(
             exchange, request_headers=(), response_headers=(), trailers=()
         )
-        ending = None if live else self._endings.get(exchange.id)
         about = ending.to_object() if ending is not None else None
         lag = max(now - self._last_at, 0)
         self._send_line(ExchangeStatus(bare, upstream, live, lag, about), now)

@@ -77,11 +77,11 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     others = _select_findings(others, is_explained=bool(found or lost))
     if as_json:
         for row, ending in found:
-            print_json(_ending_object(row, ending))
+            print_json(_call_object(row, ending))
         for session, ending in lost:
             print_json(_connection_object(session, ending))
         for row, finding in others:
-            print_json(_finding_object(row, finding))
+            print_json({**_call_object(row, None), "finding": finding_facts(finding)})
         return
     if selection.words:
         lines = _account_lines(recording, found, fine, several=several)
@@ -157,7 +157,7 @@ def _with_command(
     return msgspec.structs.replace(ending, command=command)
 
 
-def _ending_object(row: ExchangeRow, ending: Ending) -> dict[str, object]:
+def _call_object(row: ExchangeRow, ending: Ending | None) -> dict[str, object]:
     exchange = row.exchange
     return {
         "session": row.session,
@@ -165,7 +165,7 @@ def _ending_object(row: ExchangeRow, ending: Ending) -> dict[str, object]:
         "operation": exchange.operation,
         "task_id": exchange.task_id,
         "agent": exchange.agent,
-        "ending": ending.to_object(),
+        "ending": ending.to_object() if ending is not None else None,
     }
 
 
@@ -175,19 +175,6 @@ def _connection_object(session: SessionRow, ending: Ending) -> dict[str, object]
         "connection": ending.connection,
         "exchange": None,
         "ending": ending.to_object(),
-    }
-
-
-def _finding_object(row: ExchangeRow, finding: Finding) -> dict[str, object]:
-    exchange = row.exchange
-    return {
-        "session": row.session,
-        "exchange": exchange.id,
-        "operation": exchange.operation,
-        "task_id": exchange.task_id,
-        "agent": exchange.agent,
-        "ending": None,
-        "finding": finding_facts(finding),
     }
 
 

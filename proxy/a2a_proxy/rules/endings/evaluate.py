@@ -126,16 +126,17 @@ class DoubtfulCalls:
         if len(self._doubts) + len(self._incomplete) > _MAX_NOTED:
             self._doubts = None
 
-    def has(self, exchange: Exchange) -> bool:
-        """Return whether a call that has ended may not have ended well."""
-        return bool(exchange.closed) and _find_doubt(exchange) == 0
-
     def numbers_at(self, ended: int) -> list[int] | None:
         """Return the calls to judge if the session ends then (ns), in order; None for all."""
         if self._doubts is None:
             return None
         due = {number for number, doubt in self._doubts.items() if doubt <= ended}
         return sorted(due | self._incomplete)
+
+
+def may_have_failed(exchange: Exchange) -> bool:
+    """Return whether a call that has ended may not have ended well, by itself."""
+    return _find_doubt(exchange) == 0
 
 
 def _find_doubt(exchange: Exchange) -> int | None:
@@ -146,9 +147,10 @@ def _find_doubt(exchange: Exchange) -> int | None:
         return 0
     if exchange.status >= _REDIRECTED:
         return 0
-    is_webhook = exchange.binding is Binding.WEBHOOK
-    if is_webhook or not exchange.events:
-        return None if is_webhook else 0
+    if exchange.binding is Binding.WEBHOOK:
+        return None
+    if not exchange.events:
+        return 0
     state = exchange.states[-1] if exchange.states else ""
     if exchange.streaming and not state:
         return 0 if exchange.task_id else None
