@@ -6,7 +6,9 @@ that of the other.
 OTHER_TREE is another clone of this project. Both run with the interpreter and the dependencies of
 this one. Traffic: the synthetic one of the benchmark, eight messages a read and one a read, and
 that of agents that write with a language model, one event a read. Each tree generates its own
-journals from the same seed, because their format may differ.
+journals from the same seed, because their format may differ. A short journal of the same traffic is
+recorded too, and subtracted: what a process loads with its first messages is not the cost of a
+message.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ import msgspec
 HERE = Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 TRAFFIC = ("8 a read", "1 a read", "agent")
+BEGINNING = 2_000
+"""Messages of the short journals."""
 
 
 class Run(msgspec.Struct):
     """One run of a recorder."""
 
     micros: float
-    """Processor time of an A2A message, without the start of the process."""
+    """Processor time of an A2A message after the first ones."""
     peak_mib: float
     bytes_per_message: float
 
@@ -57,10 +61,9 @@ def _run_child(folder: Path, messages: int) -> None:
 
     folder.mkdir(exist_ok=True)
     makers = {
-        "start": lambda path: journals.make(path, 1),
-        TRAFFIC[0]: lambda path: journals.make(path, messages, 8),
-        TRAFFIC[1]: lambda path: journals.make(path, messages),
-        TRAFFIC[2]: lambda path: journals.make_agent(path, messages),
+        TRAFFIC[0]: lambda path, count: journals.make(path, count, 8),
+        TRAFFIC[1]: journals.make,
+        TRAFFIC[2]: journals.make_agent,
     }
     facts, made = folder / "made.json", {}
     with cost.state_in(folder):
@@ -69,19 +72,21 @@ def _run_child(folder: Path, messages: int) -> None:
             made = {name: journals.Made(Path(row[0]), *row[1:]) for name, row in rows.items()}
         else:
             made = {
-                name: make(folder / f"journal-{at}")
+                f"{name}, {count}": make(folder / f"journal-{at}-{count}", count)
                 for at, (name, make) in enumerate(makers.items())
+                for count in (BEGINNING, messages)
             }
             rows = {
                 name: (str(one.folder), one.messages, one.byte_count) for name, one in made.items()
             }
             facts.write_bytes(msgspec.json.encode(rows))
-        start = cost.burst(made.pop("start"), folder).cpu_seconds
-        runs = {name: cost.burst(one, folder, start) for name, one in made.items()}
-    found = {
-        name: Run(1e6 / one.per_second, one.peak_mib, one.bytes_per_frame)
-        for name, one in runs.items()
-    }
+        runs = {name: cost.burst(one, folder) for name, one in made.items()}
+    found = {}
+    for name in TRAFFIC:
+        short, whole = runs[f"{name}, {BEGINNING}"], runs[f"{name}, {messages}"]
+        seconds = whole.cpu_seconds - short.cpu_seconds
+        micros = 1e6 * seconds / (whole.messages - short.messages)
+        found[name] = Run(micros, whole.peak_mib, whole.bytes_per_frame)
     sys.stdout.buffer.write(msgspec.json.encode(found))
 
 
