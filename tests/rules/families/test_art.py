@@ -262,7 +262,7 @@ def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
         ([], "carried 2 bytes of text of artifact a1, the Task in #2 lacks the artifact"),
         (
             [artifact("ab"), artifact("c", id="a2")],
-            "carried no event of artifact a2, the Task in #2 has it",
+            "carried no event of artifact a2 before completed, the Task in #2 has it",
         ),
     ],
 )

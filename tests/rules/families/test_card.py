@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rpc
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    http,
+    rest,
+    rest_error,
+    rpc,
+    rpc_error,
+)
 from a2a_proxy.rules.examples.objects import card, send, sign_card, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
 from support_rules import findings
@@ -43,6 +51,9 @@ REST = {
     "protocolBinding": "HTTP+JSON",
     "protocolVersion": "1.0",
 }
+
+
+NOT_FOUND = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND")
 
 
 def said(script: Script, rule: str) -> list[str]:
@@ -239,7 +250,7 @@ class TestInterfaces:
             ("http://agent.internal:8443/", ["WARNING"]),
             ("http://10.1.2.3/", ["WARNING"]),
             ("http://agent.example.com", ["WARNING"]),
-            ("http://localhost:8000/", []),
+            ("http://localhost:8000/", ["WARNING"]),
             ("https://agent.internal:8443/", []),
         ],
     )
@@ -250,9 +261,10 @@ class TestInterfaces:
         assert said(call, "007") == found
 
     def test_plain_text_at_the_port_of_https(self) -> None:
-        """The same host and port cannot serve both, also on this machine."""
-        offer = card(supportedInterfaces=[JSONRPC | {"url": "http://localhost:8443/"}])
-        assert said(fetch_card(offer, upstream="https://127.0.0.1:8443"), "007") == ["WARNING"]
+        """The same host and port cannot serve both, also on this machine; another port can."""
+        for port, found in ((8443, ["WARNING"]), (8000, ["INFO"])):
+            offer = card(supportedInterfaces=[JSONRPC | {"url": f"http://localhost:{port}/"}])
+            assert said(fetch_card(offer, upstream="https://127.0.0.1:8443"), "007") == found
 
     def test_transports_of_0_3(self) -> None:
         """JSON-RPC and REST can share a URL; who is silent about the transport is warned."""
@@ -301,14 +313,27 @@ class TestInterfaces:
         declared = fetch_card(offering(JSONRPC | {"url": "https://agent.example.com/a2a"}))
         assert said(declared + rpc("GetTask", {"id": "t1"}, task()), "009") == []
 
-    def test_what_failed_or_came_before_the_card(self) -> None:
-        """No peer is blamed for an attempt, or for facts not yet known."""
+    def test_a_call_before_the_card(self) -> None:
+        """No peer is blamed for facts not yet known."""
         call = grpc("GetTask", {"id": "t1"}, task())
         assert said(call + fetch_card(offering(JSONRPC)), "009") == []
-        assert (
-            said(fetch_card(offering(JSONRPC)) + grpc("GetTask", {"id": "t1"}, status=12), "009")
-            == []
-        )
+
+    @pytest.mark.parametrize(
+        ("call", "found"),
+        [
+            (grpc("GetTask", {"id": "t1"}, status=12), ["INFO"]),
+            (grpc("GetTask", {"id": "t1"}, status=5), []),
+            (rest("GET", "/tasks/t1", None, '{"detail":"Not Found"}', status=404), ["INFO"]),
+            (rest("GET", "/tasks/t1", None, NOT_FOUND, status=404), []),
+            (rest("GET", "/tasks/t1", None, '{"detail":"no"}', status=403), []),
+            (rpc("tasks/get", {"id": "t1"}, error=rpc_error(-32601), version=""), ["INFO"]),
+            (rpc("tasks/get", {"id": "t1"}, error=rpc_error(-32001), version=""), []),
+            (rpc("GetTask", {"id": "t1"}, error=rpc_error(-32601)), []),
+        ],
+    )
+    def test_a_refused_binding_or_version(self, call: Script, found: list[str]) -> None:
+        """Information for the client, unless the agent knows the call or the card offers it."""
+        assert said(fetch_card(offering(JSONRPC)) + call, "009") == found
 
     def test_both_forms(self) -> None:
         """A closing slash makes no difference; the extended card is said twice."""

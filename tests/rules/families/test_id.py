@@ -121,6 +121,10 @@ def test_an_unseen_task_id_is_less_severe_if_the_task_continues() -> None:
         "ListTasks", {}, {"tasks": [task("INPUT_REQUIRED")], "totalSize": 1, "pageSize": 50}
     )
     assert not verdicts(listed + goes_on, "001"), "the client has it from a list"
+    message = rpc("SendMessage", send(taskId="t1"), agent_reply())
+    assert verdicts(message, "001") == ["INFO?"], "the agent ignores the id"
+    assert not verdicts(listed + message, "001")
+    assert not verdicts(rpc("SendMessage", send(taskId="t1"), agent_reply(taskId="t2")), "001")
 
 
 def test_an_accepted_mismatched_pair_is_blamed_on_the_agent() -> None:

@@ -13,6 +13,7 @@ from a2a_proxy.rules.examples.conversation import (
     fetch_card,
     http,
     json_text,
+    rest,
     rpc,
     rpc_error,
     rpc_stream,
@@ -28,7 +29,7 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import Script
-from support_rules import findings
+from support_rules import endings, findings
 
 GET = {"id": "t1"}
 OK = {"jsonrpc": "2.0", "id": 1, "result": task()}
@@ -145,6 +146,27 @@ def test_the_position_of_the_first_error_is_named(body: str, place: int) -> None
 )
 def test_valid_and_incomplete_json_is_not_flagged(script: Script) -> None:
     assert not told(script, "RPC-001")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("\ufeff{}", []),
+        ("\ufeffnull", []),
+        ("\ufeff", []),
+        ("\r\n", []),
+        ("\ufeff{", ["error"]),
+        ("OK", ["error"]),
+    ],
+)
+def test_the_answer_to_a_rest_delete_may_be_empty(body: str, found: list[str]) -> None:
+    """Also behind a byte order mark, which no client reads; over JSON-RPC an envelope is due."""
+    call = rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", None, body)
+    assert told(call, "RPC-001") == found
+    assert found or not endings(call)
+    params = {"taskId": "t1", "id": "p1"}
+    envelope = rpc("DeleteTaskPushNotificationConfig", params, answer=body)
+    assert told(envelope, "RPC-001") or endings(envelope)
 
 
 @pytest.mark.parametrize("data", ["[DONE]", "", '{"jsonrpc":"2.0","id":1,"result":'])
@@ -429,6 +451,8 @@ LIST = "ListTaskPushNotificationConfigs"
         ("tasks/pushNotificationConfig/set", OLD_PUSH, OLD_PUSH, True),
         ("tasks/pushNotificationConfig/set", OLD_PUSH, PUSH, False),
         ("tasks/pushNotificationConfig/list", GET, [OLD_PUSH], True),
+        ("tasks/pushNotificationConfig/list", GET, [], True),
+        ("tasks/pushNotificationConfig/list", GET, None, False),
         ("tasks/pushNotificationConfig/list", GET, {"configs": []}, False),
         ("tasks/pushNotificationConfig/delete", GET, None, True),
         (

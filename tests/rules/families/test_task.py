@@ -167,8 +167,11 @@ MINE = send(taskId="mine-1")
         rpc("SendStreamingMessage", MINE, error=rpc_error(-32001, "TASK_NOT_FOUND")),
         rest("POST", "/message:send", MINE, GONE, status=404),
         grpc("SendMessage", MINE, status=5, details=[error_info("TASK_NOT_FOUND")]),
+        rpc("SendMessage", MINE, error=rpc_error(-32602, text="Task mine-1 does not exist")),
+        rest("POST", "/message:send", MINE, {"detail": "Task not found"}, status=404),
+        grpc("SendMessage", MINE, status=5, text="unknown task"),
     ],
-    ids=["jsonrpc", "jsonrpc stream", "rest", "grpc"],
+    ids=["jsonrpc", "jsonrpc stream", "rest", "grpc", "jsonrpc text", "rest text", "grpc text"],
 )
 def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
     """Never certain: the task may be older than the recording."""
@@ -180,6 +183,7 @@ def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
     [
         rpc("SendMessage", send(), error=rpc_error(-32001, "TASK_NOT_FOUND")),
         rpc("SendMessage", MINE, error=rpc_error(-32602, "INVALID_PARAMS")),
+        rpc("SendMessage", MINE, error=rpc_error(-32602, text="Task mine-1 is in a final state")),
         rest("POST", "/message:send", MINE, {"detail": "Not Found"}, status=404),
         grpc("SendMessage", MINE, status=5, text="no such tenant"),
         rpc("SendMessage", send(contextId="c9"), error=rpc_error(-32001, "TASK_NOT_FOUND")),
@@ -189,6 +193,7 @@ def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
     ids=[
         "no task named",
         "another error",
+        "another text",
         "a path that is not served",
         "gRPC without a name",
         "a context named",

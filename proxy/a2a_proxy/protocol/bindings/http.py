@@ -303,7 +303,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             span, framing = _split_bom(span)
             self.bind_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out, framing)
-            if framing and self.exchange.binding not in (_OTHER_BINDING, Binding.WEBHOOK):
+            is_read = self.exchange.binding not in (_OTHER_BINDING, Binding.WEBHOOK)
+            if framing and is_read and self.exchange.method != "DELETE":
                 self.record_error(self.exchange.status, "JSON behind a byte order mark")
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:

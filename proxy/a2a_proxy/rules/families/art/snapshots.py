@@ -19,10 +19,10 @@ from a2a_proxy.rules.examples.objects import (
     status,
     task,
 )
-from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
+from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS, TERMINAL
 
 _TWO_CHUNKS = 3
 """Occurrences of `"artifact` in a payload with the member `artifacts` and two `artifactId`."""
@@ -112,8 +112,9 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     stream that created the task was recorded to its end.
 
     A chunk was lost, duplicated or reordered, so a client that followed the stream holds another
-    result than one that calls GetTask. The agent must send every chunk once and in order, and a
-    proxy in front of it must forward them so. The client should call GetTask and use that artifact.
+    result than one that calls GetTask. The agent must send every chunk once, in order and before
+    the end of the task, and a proxy in front of it must forward them so. The client should call
+    GetTask and use that artifact.
     """
     frame, known = context.frame, context.task
     if known is None or not known.terminal or frame.redacted or frame.truncated:
@@ -157,12 +158,18 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
         for name in shown:
             if name and name not in known.artifacts:
                 lost, follows = _missed_event(known, known.created_by)
-                told = f"the stream #{known.created_by} carried no event of artifact {name}, "
-                told += f"the Task in #{context.record.id} has it{lost}"
+                told = f"the stream #{known.created_by} carried no event of artifact {name} before "
+                told += f"{_first_end(known)}, the Task in #{context.record.id} has it{lost}"
                 evidence = {"stream": str(known.created_by)}
                 yield RuleFinding(
                     summary=told, path=place, value=name, follows=follows, evidence=evidence
                 )
+
+
+def _first_end(task: TaskRecord) -> str:
+    """Return the name of the state that ended the task. A client may leave at it, and later events
+    are then unknown."""
+    return next((state_label(state) for _, state in task.states if state in TERMINAL), "its end")
 
 
 def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:

@@ -165,9 +165,10 @@ def _is_fitting_url(offer: OfferedInterface) -> bool:
     ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of an interface has the scheme http and a host that is not this machine, or the host
-    and port from which the card was fetched over https. Reported as information if the host is in a
-    private network and the card was not fetched over https.
+    """The URL of an interface has the scheme http and a host that is not this machine; any host if
+    the card was fetched over https. Reported as information if the host is in a private network and
+    the card was not fetched over https, or if the card was fetched over https from this machine and
+    names another port of it.
 
     Anyone on the network path can read and change tasks and credentials. A client that came over
     https and follows the card continues in plain text, or fails where only https is served; often a
@@ -181,16 +182,17 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         far = plain_text_reach(offer.url)
         is_same_place = is_fetched_by_tls and _host_and_port(offer.url) == _host_and_port(upstream)
-        if far is not HostReach.LOOPBACK or is_same_place:
+        if far is not HostReach.LOOPBACK or is_fetched_by_tls:
             summary = f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted'
             if is_fetched_by_tls:
                 summary += ", but the card was fetched over https"
-            is_far = far is HostReach.PUBLIC or is_fetched_by_tls
+            is_inside = host_reach(host_of(upstream)) is HostReach.LOOPBACK is far
+            is_far = far is HostReach.PUBLIC or (is_fetched_by_tls and not is_inside)
             yield RuleFinding(
                 summary=summary,
                 path=context.root + offer.path,
                 value=offer.url,
-                severity=None if is_far else Severity.INFO,
+                severity=None if is_far or is_same_place else Severity.INFO,
             )
 
 
@@ -266,30 +268,53 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """A call succeeded with a binding, a protocol version or a path that no interface of the
     agent's card declares. Paths are compared only if the card names the address that was called.
+    Reported as information if the agent refuses the binding or the version as unknown: the client
+    may only have tried whether it is served.
 
     Either the client ignores the card, or the card omits an interface that other clients then
     cannot find. The agent must declare the interface if clients may use it; otherwise the client
     must call a declared one.
     """
     declared = context.declarations
-    if declared is None or not context.is_success:
+    refusal = "" if context.is_success else _refusal(context)
+    if declared is None or not (context.is_success or refusal):
         return
     exchange = context.exchange
     if context.is_v1 and context.is_enveloped and "/" in exchange.method:
         return  # a 0.3 call answered in the 1.0 form: A2A-VER-007
     found = declared.matching_interfaces(context.binding, exchange.dialect)
     if found:
-        yield from _check_path(context, found)
+        if not refusal:
+            yield from _check_path(context, found)
         return
     has = ", ".join(
         dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces)
     )
     line = f" {exchange.dialect}" if exchange.dialect else ""
+    works = f"is refused with {refusal}" if refusal else "works"
     yield RuleFinding(
-        summary=f"{_BINDING_WORDS[context.binding]}{line} works, but the card declares "
+        summary=f"{_BINDING_WORDS[context.binding]}{line} {works}, but the card declares "
         f"{has or 'no interface'}",
+        severity=Severity.INFO if refusal else None,
+        actor=Actor.CLIENT if refusal else None,
         seq=-1,
     )
+
+
+_UNKNOWN_CALL = frozenset({"METHOD_NOT_FOUND", "INVALID_REQUEST"})
+
+
+def _refusal(context: RuleContext) -> str:
+    """Return the error by which an agent says that it does not serve the form of the call; empty
+    for any other answer. A2A-END-010 reports VersionNotSupportedError."""
+    failure, status = context.failure, context.exchange.status
+    if failure.name:
+        return failure.name if failure.name in _UNKNOWN_CALL else ""
+    if context.binding is Binding.GRPC:
+        is_unknown = context.has_flag(FrameFlag.ERROR) and failure.status_name == "UNIMPLEMENTED"
+        return failure.status_name if is_unknown else ""
+    is_unknown = context.binding is Binding.REST and status in (404, 405, 415, 501)
+    return f"HTTP {status}" if is_unknown else ""
 
 
 _BINDING_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}

@@ -56,7 +56,8 @@ def _answered_request(context: RuleContext) -> RequestSnapshot | None:
 def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has not sent in this recording, and the agent
     accepts it as the id of a new task. Reported as information (low confidence) if the task is not
-    new to the agent: then it began before the recording.
+    new to the agent: then it began before the recording; or if the agent answers with a Message
+    that names no task.
 
     Only agents may create task ids: ids that clients make up can collide with tasks of other
     clients, by accident or on purpose. The agent must answer TaskNotFoundError; the client must
@@ -67,10 +68,19 @@ def made_up(context: RuleContext) -> Iterator[RuleFinding]:
         asked is None
         or not asked.task_id
         or asked.is_task_known
-        or context.frame.task_id != asked.task_id
+        or context.frame.task_id not in (asked.task_id, "")
     ):
         return
-    if context.frame.state == TaskState.SUBMITTED:
+    if not context.frame.task_id:
+        if context.frame.event is EventKind.MESSAGE and not asked.is_task_forgotten:
+            told = f"the message names task {asked.task_id}, which is not in the recording before"
+            yield RuleFinding(
+                summary=f"{told}, and the answer is a Message of no task",
+                value=asked.task_id,
+                severity=Severity.INFO,
+                is_sure=False,
+            )
+    elif context.frame.state == TaskState.SUBMITTED:
         told = (
             f"the client made up the task id {asked.task_id}, and the agent created a task with it"
         )

@@ -2,6 +2,7 @@
 (A2A 1.0 section 9.3; JSON-RPC 2.0; RFC 8259)."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ from a2a_proxy.rules.families.rpc.reading import (
     read_envelope,
     short_json,
 )
+from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK
 
 _REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
@@ -183,15 +185,18 @@ def _is_scalar_answer(context: RuleContext) -> bool:
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     """A request or a response is not exactly one JSON value: it is empty, ends early, has text
-    after its end, or is not UTF-8. On REST only bodies declared as JSON are judged. The data of
-    events is judged by A2A-SSE-002, and by A2A-SSE-009 if it is not UTF-8.
+    after its end, or is not UTF-8. On REST only bodies declared as JSON are judged, and no empty
+    one that answers a delete. The data of events is judged by A2A-SSE-002, and by A2A-SSE-009 if it
+    is not UTF-8.
 
     The receiver can read nothing of it, not even the id that an error response must name. The
     sender (client or agent) must send valid JSON; if it did, look for a proxy in between that cuts
     or changes bodies.
     """
     frame = context.frame
-    if frame.framing or (context.binding is Binding.REST and not _is_json_body(context)):
+    if frame.framing not in ("", f"{BYTE_ORDER_MARK}{DATA_MARK}"):
+        return
+    if context.binding is Binding.REST and not _is_json_body(context):
         return
     if context.is_enveloped and not frame.size and _is_body_missing(context):
         side = "request" if is_from_client(context) else "response"
@@ -200,7 +205,7 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
         )
     elif frame.payload and _is_unreadable_json(context) and is_whole_text(frame):
         place = find_json_error(frame.payload)
-        if place >= 0:
+        if place >= 0 and not _is_empty_result(context):
             what = "request" if is_from_client(context) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
             told = f"the {what} is not valid JSON from character {place} on"
@@ -225,6 +230,13 @@ def _is_body_missing(context: RuleContext) -> bool:
     ):
         return False
     return asked is not None and asked.rpc_id not in ("", "null") and bool(context.operation)
+
+
+def _is_empty_result(context: RuleContext) -> bool:
+    """Whether it is the answer to a REST delete and nothing, or null, behind a byte order mark or
+    space: its client needs the status only."""
+    body = context.frame.payload.removeprefix(BOM_UTF8).strip()
+    return context.exchange.method == "DELETE" and body in (b"", b"null")
 
 
 def _is_json_body(context: RuleContext) -> bool:

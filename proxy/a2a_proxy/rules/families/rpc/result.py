@@ -158,7 +158,7 @@ def _judge_bare_event(result: Any) -> str:
 
 
 def _judge_list(result: Any) -> str:
-    return "" if isinstance(result, list) else "it must be an array"
+    return "" if isinstance(result, list) else "it must be an array, also if it is empty"
 
 
 def _accept_any(_: Any) -> str:

@@ -1,6 +1,7 @@
 """Rules about requests for tasks: tasks that are not found or polled too often, and the length of
 the history in an answer (A2A 1.0 section 3.2.4)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,20 +93,33 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def message_to_unknown_task(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has not sent in this recording, and the agent
-    answers TaskNotFoundError. Low confidence: the task may be older than the recording. Not
-    reported for a REST or gRPC error without that name, which a wrong path or tenant gives too.
+    answers TaskNotFoundError, or another error whose text says that the task is not found. Low
+    confidence: the task may be older than the recording. Not reported for a REST or gRPC error
+    without either, which a wrong path or tenant gives too.
 
     The message is lost. Only agents create task ids: the client must send the first message of a
     task without `taskId`, and continue with the id that the agent returns.
     """
     asked = context.record.request_snapshot
-    if asked is not None and context.failure.name == "TASK_NOT_FOUND" and is_unknown_task(context):
+    if asked is not None and is_unknown_task(context) and _is_not_found(context, asked.task_id):
         told = f"the client names task {asked.task_id}, which no answer of this recording has shown"
         yield RuleFinding(
             summary=f"{told}; a message that begins a task has no taskId",
             value=asked.task_id,
             is_sure=False,
         )
+
+
+_NOT_FOUND_TEXT = re.compile(r"not (be )?found|(not|n't) exist|unknown|no such", re.IGNORECASE)
+
+
+def _is_not_found(context: RuleContext, task_id: str) -> bool:
+    """Whether the error says that there is no such task, by its name or by its text."""
+    failure, frame = context.failure, context.frame
+    if failure.name == "TASK_NOT_FOUND":
+        return True
+    text = failure.text or frame.payload[:500].decode("utf-8", "replace")
+    return ("task" in text.lower() or task_id in text) and bool(_NOT_FOUND_TEXT.search(text))
 
 
 def _is_agent_error(context: RuleContext) -> bool:
