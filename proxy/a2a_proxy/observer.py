@@ -171,7 +171,7 @@ class _ObservedConnection(State):
             listen=self.facts.listen,
             upstream=self.facts.upstream,
             opened=self.opened,
-            kind=self.kind or self.wire.kind,
+            kind=self.kind or self.wire.protocol,
             dialed=self.dialed,
             peer=self.peer,
             closed=self.closed,

@@ -48,6 +48,16 @@ def test_bytes_reach_the_right_decoder_in_order(
     assert (decoder.kind, reload(decoder).kind) == (kind, kind)
 
 
+def test_connection_that_switches_to_http2() -> None:
+    ask = b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    switch = b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    steps = [("C", ask), ("S", switch), ("S", SETTINGS), ("C", PREFACE + SETTINGS)]
+    assert in_every_split(ConnectionDecoder, steps) == play(Http1Decoder(), steps)
+    decoder = ConnectionDecoder()
+    play(decoder, steps)
+    assert (decoder.protocol, reload(decoder).protocol) == ("h2c", "h2c")
+
+
 @pytest.mark.parametrize(
     ("steps", "kind", "looks"),
     [

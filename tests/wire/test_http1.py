@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import h2.config
+import h2.connection
 import pytest
 
 from a2a_proxy.model.saved_state import encode_state
@@ -278,6 +280,81 @@ def test_an_upgrade_waits_for_the_end_of_the_request_body() -> None:
         ("C", 1, b"cd"),
         ("C", 1, "end"),
     ]
+
+
+def upgraded(post: bytes = b"") -> list[Step]:
+    """The rest of a connection after `101` for `h2c`, by the `h2` library on both sides: the answer
+    on stream 1, and a call on stream 3. `post` is the end of the client's request."""
+    client = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding=None))
+    agent = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    asked = client.initiate_upgrade_connection()
+    agent.initiate_upgrade_connection(asked)
+    agent.send_headers(1, [(":status", "200"), ("content-type", "a/b")])
+    agent.send_data(1, b"one", end_stream=True)
+    steps = [("S", agent.data_to_send()), ("C", post + client.data_to_send())]
+    client.receive_data(steps[0][1])
+    target = [(":method", "GET"), (":path", "/3"), (":scheme", "http"), (":authority", "h")]
+    client.send_headers(3, target, end_stream=True)
+    steps.append(("C", client.data_to_send()))
+    agent.receive_data(steps[1][1].removeprefix(post) + steps[2][1])
+    agent.send_headers(3, [(":status", "204"), ("content-type", "a/b")], end_stream=True)
+    return [*steps, ("S", agent.data_to_send())]
+
+
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+ASK = (
+    b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    b"HTTP2-Settings: AAEAAEAAAAIAAAAB\r\nContent-Length: 4\r\n\r\nab"
+)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_switch_to_http2(before: int) -> None:
+    """Stream 1 answers the request that asked; later streams follow it. The numbers of streams
+    before the switch are not used again."""
+    steps = [("C", GET), ("S", OK)] * before
+    steps += [("C", ASK), ("S", SWITCH), *upgraded(b"cd"), ("c-eof", b"")]
+    events = told(steps)
+    first, next_one = 1 + before, 3 + before
+    found = brief([each for each in events if not isinstance(each, Control)])
+    assert found[6 * before - before :] == [
+        ("C", first, b"POST", b"/"),
+        ("C", first, b"ab"),
+        ("S", first, 101),
+        ("S", first, 200),
+        ("S", first, b"one"),
+        ("S", first, "end"),
+        ("C", first, b"cd"),
+        ("C", first, "end"),
+        ("C", next_one, b"GET", b"/3"),
+        ("C", next_one, "end"),
+        ("S", next_one, 204),
+        ("S", next_one, "end"),
+    ]
+    decoder = Http1Decoder()
+    play(decoder, steps)
+    assert decoder.is_http2
+    assert not {"opaque_to_agent", "opaque_to_client"} & decoder.counters.keys()
+    sent = sum(len(data) for who, data in steps if who == "C")
+    assert max(each.end for each in events if isinstance(each, Control | Head)) <= sent
+    assert [each for each in events if isinstance(each, Control) and each.name == "preface"]
+
+
+@pytest.mark.parametrize(
+    ("end", "how"), [("s-eof", "eof"), ("c-reset", "reset"), ("s-lost", "lost")]
+)
+def test_end_after_a_switch(end: str, how: str) -> None:
+    steps = [("C", ASK + b"cd"), ("S", SWITCH), (end, b"")]
+    assert brief(told(steps))[-1][1:] == (1, f"cut {how}")
+
+
+def test_agent_that_switches_to_something_else() -> None:
+    """Bytes that are not HTTP/2 after `h2c` are named, and counted as not decoded."""
+    steps = [("C", ASK + b"cd"), ("S", SWITCH + b"\0\0\1\0\0\0\0\0\0x")]
+    assert brief(told(steps))[-1] == ("S", 0, "undecodable")
+    decoder = Http1Decoder()
+    play(decoder, steps)
+    assert decoder.counters["opaque_to_client"]
 
 
 def test_connect() -> None:

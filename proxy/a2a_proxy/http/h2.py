@@ -6,6 +6,7 @@ can decode them or forward them unchanged. DATA and frames that the handler does
 held; other frames wait until they are complete, and the frames of a header block for its last one.
 """
 
+from base64 import urlsafe_b64decode
 from collections.abc import Set, Sized
 from struct import Struct
 
@@ -113,6 +114,12 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
         """Return the increment of WINDOW_UPDATE."""
         increment: int = unpack_uint32(self.raw, FRAME_HEAD_SIZE)[0]
         return increment & STREAM_MASK
+
+
+def decode_settings(field: bytes) -> list[tuple[int, int]]:
+    """Return the settings in the value of a field HTTP2-Settings. Raises `ValueError`."""
+    payload = urlsafe_b64decode(field + b"=" * (-len(field) % 4))
+    return list(_iter_settings(payload[: len(payload) // 6 * 6]))
 
 
 class HeaderBlock(msgspec.Struct):

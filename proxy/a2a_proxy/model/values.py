@@ -169,10 +169,10 @@ class ExchangeFields(msgspec.Struct):
     how: PeerWord = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`,
     `connection lost` (its bytes were not captured, or cannot be decoded), `proxy stopped`,
-    `proxy killed`, `refused`, `cut by --fault`, `switched to h2c: ...` (the connection left HTTP/1,
-    the rest is not decoded); empty while open. With stdio also `agent exited` (its process ended,
-    and not because its client closed it), `id used again`, and `forgotten` (too many exchanges were
-    open)."""
+    `proxy killed`, `refused`, `cut by --fault`, `switched to websocket: ...` (the connection left
+    HTTP, the rest is not decoded); empty while open. With stdio also `agent exited` (its process
+    ended, and not because its client closed it), `id used again`, and `forgotten` (too many
+    exchanges were open)."""
     half_close: Annotated[Word, Row(null=True, label="half-closed first")] = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: Annotated[Ident, Row("task", label="task")] = ""

@@ -285,10 +285,10 @@ class Control(msgspec.Struct, frozen=True, gc=False):
     `leniency`, `opaque`; of a stdio agent `eof`, `signal` and `exit`."""
     detail: dict[str, object]
     """Plain JSON values. `upgrade` has `protocol` (from the Upgrade field, or `connect`) and
-    `stream`; later bytes are not decoded. `opaque` is emitted once, for a connection that is not
-    decoded at all: `looks_like` is `tls`, `unknown` (not HTTP), `server first` (the client sent
-    nothing) or `lost` (its bytes are missing). `signal` has its name as `signal`; `exit` has the
-    `code`, or the `signal` that killed the agent."""
+    `stream`; later bytes are not decoded, except those of `h2c`. `opaque` is emitted once, for a
+    connection that is not decoded at all: `looks_like` is `tls`, `unknown` (not HTTP), `server
+    first` (the client sent nothing) or `lost` (its bytes are missing). `signal` has its name as
+    `signal`; `exit` has the `code`, or the `signal` that killed the agent."""
 
 
 class Undecodable(msgspec.Struct, frozen=True, gc=False):

@@ -271,6 +271,7 @@ class HttpStreamCall(ExchangeDecoder):
                 exchange.trailers = event.headers
         elif event.role is HeadRole.RESPONSE:
             exchange.status = event.status
+            exchange.http_version = max(exchange.http_version, event.version)
             exchange.response_headers = event.headers
             exchange.response_started = event.at
             exchange.ours = exchange.ours or self.link.ours

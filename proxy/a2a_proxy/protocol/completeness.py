@@ -109,7 +109,7 @@ def unread_reason(event: Control | Undecodable) -> str:
     """Return why the bytes after this event are not decoded; empty if they are."""
     if isinstance(event, Undecodable):
         return unread_note(event)
-    if event.name == "upgrade":
+    if event.name == "upgrade" and event.detail["protocol"] != "h2c":
         return f"switched to {event.detail['protocol']}"
     return _OPAQUE_REASONS.get(event.detail.get("looks_like"), "") if event.name == "opaque" else ""
 

@@ -65,6 +65,12 @@ class ConnectionDecoder(State):
             self.kind, self._decoder = self.transport, StdioDecoder()
 
     @property
+    def protocol(self) -> str:
+        """The kind, or `h2c` after a switch from HTTP/1.1."""
+        is_http2 = isinstance(self._decoder, Http1Decoder) and self._decoder.is_http2
+        return ProtocolKind.H2C.value if is_http2 else self.kind
+
+    @property
     def stdio(self) -> StdioDecoder | None:
         """The decoder of a pipe, which also takes stderr, signals and the exit; None for a
         socket."""
@@ -92,7 +98,7 @@ class ConnectionDecoder(State):
 
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that the proxy sent in one direction, between those of the peer."""
-        if isinstance(self._decoder, Http2Decoder):
+        if isinstance(self._decoder, Http1Decoder | Http2Decoder):
             self._decoder.feed_ours(direction, data, at, out)
         else:
             self.feed(direction, data, at, out)

@@ -14,6 +14,7 @@ messages; no more events follow for its direction.
 from collections import deque
 
 import msgspec
+from msgspec.structs import replace
 
 from a2a_proxy.http.h1 import (
     UNTIL_CLOSE,
@@ -30,8 +31,10 @@ from a2a_proxy.model.wire import (
     Cut,
     Direction,
     End,
+    Framed,
     Head,
     HeadRole,
+    Line,
     Undecodable,
     WireEvent,
 )
@@ -46,10 +49,12 @@ from a2a_proxy.wire.http1_head import (
     parse_request,
     parse_response,
 )
+from a2a_proxy.wire.http2 import Http2Decoder
 
 MAX_PIPELINED = 1 << 16
 """Maximum number of unanswered requests; no client pipelines more than a handful."""
 
+_H2C = b"h2c"
 _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
 _EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
@@ -67,7 +72,10 @@ class _Http1Direction(State):
     began: int = 0
     body: BodyReader | None = None
     opaque: bool = False
+    """Whether no more is read as HTTP/1.1."""
     opaque_from: int = 0
+    is_http2: bool = False
+    """Whether the rest is read as HTTP/2."""
     ended: bool = False
 
     def make_opaque(self, offset: int) -> None:
@@ -93,6 +101,12 @@ class Http1Decoder(State, tag="http/1.1"):
     _left_up_to: int = 0
     """The same if only the client has closed its side: a break by the agent is still reported."""
     _is_tunnel: bool = False
+    _http2_settings: bytes = b""
+    """`HTTP2-Settings` of the last request that has it."""
+    _http2: Http2Decoder | None = None
+    """Decodes the bytes after a switch to HTTP/2 (RFC 7540 3.2)."""
+    _http2_shift: int = 0
+    """Added to its stream numbers: its stream 1 answers the request that asked for the switch."""
     _leniencies: Leniencies = msgspec.field(default_factory=Leniencies)
 
     def __post_init__(self) -> None:
@@ -102,11 +116,19 @@ class Http1Decoder(State, tag="http/1.1"):
 
     @property
     def counters(self) -> dict[str, int]:
-        """`OPAQUE_COUNTERS`."""
+        """`OPAQUE_COUNTERS`, and those of HTTP/2 after a switch."""
         unread = {
-            OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque
+            OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from
+            for s in self._sides
+            if s.opaque and not s.is_http2
         }
-        return {name: count for name, count in unread.items() if count}
+        found = {name: count for name, count in unread.items() if count}
+        return found if self._http2 is None else found | self._http2.counters
+
+    @property
+    def is_http2(self) -> bool:
+        """Whether the connection has switched to HTTP/2."""
+        return self._http2 is not None
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that arrived at `at` (ns) in one direction and append events to `out`."""
@@ -128,9 +150,21 @@ class Http1Decoder(State, tag="http/1.1"):
                 return
             if not body.left:
                 self._end_message(side, base + pos)
+        if side.is_http2 and pos < size:
+            self._feed_http2("feed", direction, at, out, data[pos:])
+
+    def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Read bytes that the proxy sent in one direction, between those of the peer."""
+        if self._http2 is not None:
+            self._feed_http2("feed_ours", direction, at, out, data)
+        else:
+            self.feed(direction, data, at, out)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
+        if self._http2 is not None:
+            self._feed_http2("feed_eof", direction, at, out)
+            return
         side = self._sides[direction]
         if side.opaque or side.ended:
             return
@@ -143,6 +177,9 @@ class Http1Decoder(State, tag="http/1.1"):
 
     def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction, which ends both directions."""
+        if self._http2 is not None:
+            self._feed_http2("feed_reset", direction, at, out)
+            return
         side = self._sides[direction]
         if side.opaque:
             return
@@ -152,10 +189,26 @@ class Http1Decoder(State, tag="http/1.1"):
     def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes: requests and responses can no longer be paired, so both directions
         become opaque."""
+        if self._http2 is not None:
+            self._feed_http2("feed_loss", direction, at, out)
+            return
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)
         self._pending.clear()
+
+    def _feed_http2(
+        self, call: str, direction: Direction, at: int, out: list[WireEvent], *data: bytes
+    ) -> None:
+        """Call this method of the HTTP/2 decoder."""
+        assert self._http2 is not None
+        events: list[WireEvent] = []
+        getattr(self._http2, call)(direction, *data, at, events)
+        for event in events:
+            if isinstance(event, Control | Framed | Line) or not event.stream:
+                out.append(event)
+            else:
+                out.append(replace(event, stream=event.stream + self._http2_shift))
 
     # Heads
 
@@ -208,6 +261,8 @@ class Http1Decoder(State, tag="http/1.1"):
             )
             return
         stream = self._open_stream(parsed.method)
+        if parsed.http2_settings:
+            self._http2_settings = parsed.http2_settings
         out.append(_make_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
         self._begin_body(side, stream, parsed, 0, end, at, out)
 
@@ -220,8 +275,15 @@ class Http1Decoder(State, tag="http/1.1"):
                 b""
             )  # a response without a request, such as a 408 on an idle connection
         stream, method = pending[0]
-        if parsed.status < 200 and parsed.status != 101:
+        to_http2 = (
+            parsed.status == 101
+            and parsed.upgrade.lower() == _H2C
+            and not self._sides[_TO_AGENT].opaque
+        )
+        if to_http2 or (parsed.status < 200 and parsed.status != 101):
             out.append(_make_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
+            if to_http2:
+                self._begin_http2(side, stream, end, at, out)
             return
         pending.popleft()
         out.append(_make_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
@@ -276,7 +338,23 @@ class Http1Decoder(State, tag="http/1.1"):
     def _end_message(self, side: _Http1Direction, end: int) -> None:
         side.body = None
         if self._is_tunnel:
-            side.make_opaque(end)
+            self._leave_http1(side, end)
+
+    def _leave_http1(self, side: _Http1Direction, end: int) -> None:
+        """Read no more HTTP/1.1 in this direction from `end` on."""
+        side.make_opaque(end)
+        if self._http2 is not None:
+            self._http2.begin_direction(side.direction, end)
+            side.is_http2 = True
+
+    def _begin_http2(
+        self, side: _Http1Direction, stream: int, end: int, at: int, out: list[WireEvent]
+    ) -> None:
+        """Read HTTP/2 after the head of the response and after the request."""
+        self._http2 = Http2Decoder()
+        self._http2.begin_after_upgrade(self._http2_settings)
+        self._http2_shift = stream - 1
+        self._begin_tunnel(side, stream, _H2C.decode(), end, at, out)
 
     def _begin_tunnel(
         self,
@@ -294,8 +372,8 @@ class Http1Decoder(State, tag="http/1.1"):
         self._is_tunnel = True
         for each in self._sides:
             if each.body is None:
-                each.make_opaque(
-                    end if each is side else each.start if each.head.held else each.offset
+                self._leave_http1(
+                    each, end if each is side else each.start if each.head.held else each.offset
                 )
 
     # Ends

@@ -31,7 +31,9 @@ _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _REQUEST_LINE_PATTERN = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)"
 )
-_FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade"})
+_FRAMING_FIELDS = frozenset(
+    {b"content-length", b"transfer-encoding", b"host", b"upgrade", b"http2-settings"}
+)
 
 
 class HeadError(Exception):
@@ -51,6 +53,7 @@ class ParsedHead(msgspec.Struct):
     """The last transfer coding, in lower case."""
     host: bytes = b""
     upgrade: bytes = b""
+    http2_settings: bytes = b""
     method: bytes = b""
     target: bytes = b""
     status: int = 0
@@ -173,6 +176,8 @@ def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> Parse
             parsed.host = parsed.host or value
         elif key == b"upgrade":
             parsed.upgrade = value
+        elif key == b"http2-settings":
+            parsed.http2_settings = value
     return parsed
 
 

@@ -10,6 +10,7 @@ The bytes of a `Body` are the last ones of its byte range; trailing padding foll
 without bytes. An `End` starts at the offset just past the frame that ended the direction.
 """
 
+import contextlib
 from collections import Counter
 from typing import Any
 
@@ -36,6 +37,7 @@ from a2a_proxy.http.h2 import (
     FrameHandler,
     HeaderBlock,
     Violation,
+    decode_settings,
     describe_frame_head,
     unpack_uint32,
 )
@@ -95,6 +97,18 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
     """Their direction."""
     _out: list[Any] = []
     """Their events; empty between reads."""
+
+    def begin_after_upgrade(self, settings: bytes) -> None:
+        """Continue an HTTP/1.1 connection, whose request is that of stream 1; `settings` is the
+        value of its field HTTP2-Settings (RFC 7540 3.2)."""
+        agent, client = self._sides
+        self._streams[1], self._highest = agent.head_bit | agent.ended_bit, 1
+        with contextlib.suppress(ValueError):
+            client.hpack.apply_settings(decode_settings(settings))
+
+    def begin_direction(self, direction: Direction, offset: int) -> None:
+        """Begin one direction at this byte offset."""
+        self._sides[direction].offset = offset
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Decode bytes of one direction that arrived at `at` (ns) and append events to `out`."""
@@ -217,7 +231,9 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
 
     def on_preface(self) -> None:
         """Emit the preface, the client's first bytes."""
-        self._out.append(Control(Direction.TO_AGENT, self._at, 0, len(PREFACE), "preface", {}))
+        start = self._sides[Direction.TO_AGENT].offset
+        end = start + len(PREFACE)
+        self._out.append(Control(Direction.TO_AGENT, self._at, start, end, "preface", {}))
 
     # Header blocks
 

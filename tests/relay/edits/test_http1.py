@@ -308,18 +308,31 @@ def test_unparsable_bytes_end_editing(case: str, plan: EditPlan) -> None:
         assert played.facts[-1].kind == "ended"
 
 
-def test_an_accepted_upgrade_ends_editing() -> None:
-    """After 101 everything passes; an Upgrade that is not taken (`h2c` of some clients) changes
-    nothing."""
-    upgrade = get(CARD_PATHS[0], b"Connection: Upgrade", b"Upgrade: h2c")
-    taken = (
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0"
-        + response(CARD)
-    )
-    played = play(AUTO, [(C, upgrade), (S, taken), (C, b"anything")])
-    assert played.out == [upgrade + b"anything", taken]
+OFFER = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA")
+
+
+def test_switch_to_another_protocol_ends_editing() -> None:
+    post = b"POST / HTTP/1.1\r\n%s\r\nContent-Length: 0\r\n\r\n" % b"\r\n".join(OFFER)
+    taken = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0"
+    played = play(AUTO, [(C, post), (S, taken + response(CARD)), (C, b"anything")])
+    assert played.out == [post + b"anything", taken + response(CARD)]
     assert not played.editor.is_active
-    assert play(AUTO, [(C, upgrade), (S, response(CARD))]).out[S] == response(NEW)
+
+
+@pytest.mark.parametrize(("plan", "path"), [(AUTO, CARD_PATHS[0]), (HOST, b"/tasks/1")])
+def test_edited_request_offers_no_http2(plan: EditPlan, path: bytes) -> None:
+    """The JDK's client offers `h2c` with its first request. The proxy does not forward the offer
+    where it has to follow the connection in HTTP/1; other offers and options stay."""
+    played = play(plan, [(C, get(path, *OFFER)), (S, response(CARD))])
+    sent = played.out[C].lower()
+    assert not [each for each in (b"upgrade", b"http2-settings", b"connection") if each in sent]
+    (fact,) = [each for each in played.facts if each.kind == "upgrade"]
+    assert fact.detail == {"fields": ["upgrade", "http2-settings"]}
+    assert played.out[S] == (response(NEW) if plan is AUTO else response(CARD))
+    other = (b"Connection: close, Upgrade", b"Upgrade: websocket")
+    assert b"Upgrade: websocket" in play(plan, [(C, get(path, *other))]).out[C]
+    kept = play(plan, [(C, get(path, b"Connection: close, Upgrade", *OFFER[1:]))]).out[C]
+    assert b"Connection: close\r\n" in kept
 
 
 def test_an_unrequested_response_ends_editing() -> None:

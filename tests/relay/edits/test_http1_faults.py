@@ -130,6 +130,17 @@ def streamed(*faults: str, step: int = 0, response: bytes = b"") -> Line:
 
 
 @pytest.mark.parametrize("step", [0, 1, 7])
+def test_request_offers_no_http2(step: int) -> None:
+    """Faults follow the connection in HTTP/1, so that the agent must not switch."""
+    line = Line("drop 1 of *", step=step)
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEA\r\n"
+    line.send(UP, rpc().replace(b"Content-Length", offer + b"Content-Length"))
+    assert line.got[UP] == rpc()
+    line.send(DOWN, chunked(*sse(*EVENTS)))
+    assert line.events() == EVENTS[1:]
+
+
+@pytest.mark.parametrize("step", [0, 1, 7])
 @pytest.mark.parametrize(
     ("fault", "sent"),
     [

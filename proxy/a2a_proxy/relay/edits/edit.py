@@ -126,6 +126,7 @@ EditKind = Literal[
     "traceparent",
     "card",
     "card-request",
+    "upgrade",
     "webhook",
     "untouched",
     "ended",
@@ -141,20 +142,21 @@ class EditFact(msgspec.Struct, frozen=True):
     direction: Direction
     kind: EditKind
     """`host` and `authority` are recorded once for each (before, after) of a connection,
-    `traceparent` for each request. `webhook`: URLs of push configurations. `untouched`: a message
-    was held and released unchanged. `ended`: editing has ended on this connection. `fault`: a fault
-    concerns the event with this byte; recorded before the bytes of the event. `fault-end`: a fault
-    ends the exchange. `answer`: the proxy has sent a response of its own."""
+    `traceparent` for each request. `webhook`: URLs of push configurations. `upgrade`: an offer of
+    HTTP/2 was left out. `untouched`: a message was held and released unchanged. `ended`: editing
+    has ended on this connection. `fault`: a fault concerns the event with this byte; recorded
+    before the bytes of the event. `fault-end`: a fault ends the exchange. `answer`: the proxy has
+    sent a response of its own."""
     offset: int
     """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
     """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs),
-    `length_before`, `length_after`. `card-request`: `fields` (names of header fields changed or
-    left out). `untouched`: `reason`, `what` (`card`, `webhook` or `fault`). `ended`: `reason`.
-    `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire
-    events), `fields` (names of the fields left out, if any). `fault`: `note`. `fault-end`: `note`,
-    `stream`, and `reset` if the connection ends: whether with RST. `answer`: `data`, the bytes.
-    """
+    `length_before`, `length_after`. `card-request`, `upgrade`: `fields` (names of header fields
+    changed or left out). `untouched`: `reason`, `what` (`card`, `webhook` or `fault`). `ended`:
+    `reason`. `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in
+    wire events), `fields` (names of the fields left out, if any). `fault`: `note`. `fault-end`:
+    `note`, `stream`, and `reset` if the connection ends: whether with RST. `answer`: `data`, the
+    bytes."""
 
 
 def traceparent_edit(

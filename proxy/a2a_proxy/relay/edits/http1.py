@@ -35,6 +35,7 @@ from a2a_proxy.relay.edits.http1_message import (
     count_tokens,
     decode_content,
     is_card_call,
+    leave_out_http2,
     may_ask_for_card,
     parse_trace,
     replace_fields,
@@ -111,6 +112,8 @@ class Http1Editor:
         client."""
         self._cards = plan.cards
         self._webhooks = plan.webhooks
+        self._edits_all = any(x is not None for x in (plan.authority, plan.trace, plan.webhooks))
+        """Whether every request may be edited."""
         self._held_request: HeldRequest | None = None
         """A request with a body that may have the URL of a webhook."""
         self._held_pending = _PLAIN_REQUEST
@@ -351,7 +354,7 @@ class Http1Editor:
     def _on_head_part(self, out: list[bytes]) -> None:
         if self._held_head is None or self._line_known:
             return
-        if self._host is not None or self._trace is not None or self._webhooks is not None:
+        if self._edits_all:
             return
         if (
             len(self._held_head) > _SHORT_BEGIN and b"\n" not in self._held_head[-1]
@@ -497,7 +500,10 @@ class Http1Editor:
                 changes |= asks
                 fields = [name.decode() for name in asks]
                 self._facts.append(EditFact(_TO_AGENT, "card-request", offset, {"fields": fields}))
-        new = replace_fields(head, changes) if changes else head
+        new = head
+        if request.form or self._edits_all:
+            new = leave_out_http2(head, offset, self._facts)
+        new = replace_fields(new, changes) if changes else new
         if self._trace is None or request.connect:
             return new
         origin, state = parse_trace(head)

@@ -54,7 +54,12 @@ from a2a_proxy.relay.edits.fault_output import (
     TimedQueue,
     note_late,
 )
-from a2a_proxy.relay.edits.http1_message import CARD_PATHS, count_tokens, replace_fields
+from a2a_proxy.relay.edits.http1_message import (
+    CARD_PATHS,
+    count_tokens,
+    leave_out_http2,
+    replace_fields,
+)
 
 MAX_REQUEST_BYTES = 1 << 20
 """Bytes of a request that is held until its operation is known; a longer one is forwarded without
@@ -356,6 +361,8 @@ class Http1Faults:
         self._numbers += 1
         self._current = _PendingCall(self._numbers, method == b"HEAD", method == b"CONNECT")
         self._pending.append(self._current)
+        if self._held is not None and (kept := leave_out_http2(head, 0, self._facts)) is not head:
+            self._held = [kept]
         is_empty = self._requests.begin_body(framing)
         found = match_request_line(method.decode("latin-1"), target)
         if head.startswith(
@@ -382,7 +389,7 @@ class Http1Faults:
 
     def _read_body(self, request: bytes, out: list[bytes]) -> None:
         head = self._requests.head
-        body = request[len(head) :]
+        body = request.partition(b"\r\n\r\n")[2]
         self.budget -= len(body) >> EVENT_SHIFT
         try:
             if header_field(head, b"transfer-encoding") is not None:

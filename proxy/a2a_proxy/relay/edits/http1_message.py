@@ -12,7 +12,9 @@ from a2a_proxy.http.h1 import (
     header_field,
     parse_request_head,
 )
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
+from a2a_proxy.relay.edits.edit import EditFact
 
 MAX_CARD_BYTES = 1024 * 1024
 """Bytes of an unpacked card."""
@@ -44,6 +46,7 @@ _OLD_FRAMING = (
     b"digest",
     b"content-digest",
 )
+_HTTP2_OFFER = (b"upgrade", b"http2-settings")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 _TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
 
@@ -131,6 +134,20 @@ def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
         elif (value := changes[low]) is not None:
             kept.append(name + b": " + value)
     return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+def leave_out_http2(head: bytes, offset: int, facts: list[EditFact]) -> bytes:
+    """Return the head of a request without its offer to continue in HTTP/2, for an editor of HTTP/1
+    that has to follow the connection; a proxy need not forward the offer (RFC 9110 7.8). Adds the
+    edit to `facts`. Raises Http1Error."""
+    if b"h2c" not in head or (header_field(head, b"upgrade") or b"").lower() != b"h2c":
+        return head
+    options = (header_field(head, b"connection") or b"").split(b",")
+    kept = [each for each in options if each.strip().lower() not in _HTTP2_OFFER]
+    changes = dict.fromkeys(_HTTP2_OFFER) | {b"connection": b",".join(kept).strip() or None}
+    fields = [name.decode() for name in _HTTP2_OFFER]
+    facts.append(EditFact(Direction.TO_AGENT, "upgrade", offset, {"fields": fields}))
+    return replace_fields(head, changes)
 
 
 def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
