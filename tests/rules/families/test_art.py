@@ -320,25 +320,28 @@ def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], su
             Severity.INFO,
             "(no `append`)",
         ),
-        (  # the whole text again
-            [chunk("It "), chunk("rains", append=True), chunk("It rains today", **END)],
-            Severity.INFO,
-            "(no `append`)",
-        ),
         (  # the agent begins anew, and goes on
-            [chunk("It rains "), chunk("in Oslo ", append=True), chunk("No")],
+            [
+                chunk("It rains "),
+                chunk("in Oslo ", append=True),
+                chunk("No"),
+                chunk(", the sun shines", **LAST),
+            ],
             Severity.INFO,
-            "(no `append`)",
+            "(no `append`): 17 bytes of text by 2",
         ),
         (  # a word of progress was replaced by the answer
             [chunk("thinking"), chunk("42", **END)],
             Severity.INFO,
-            "(no `append`)",
+            "(no `append`): 8 bytes of text by 2",
         ),
-        (  # nothing is left, on purpose
+        (  # an empty chunk that only marks the end
             [chunk("It rains "), chunk("in Oslo ", append=True), chunk("", **END)],
-            Severity.INFO,
-            "(no `append`)",
+            Severity.WARNING,
+            (
+                ": 17 bytes of text by 0, and no more follow; if they continue the text, "
+                "the client loses the earlier text"
+            ),
         ),
     ],
 )
@@ -348,6 +351,33 @@ def test_what_a_replacement_loses(
     """A warning only if text that was appended is lost for good."""
     found = [each for each in findings(stream(binding, *chunks)) if each.rule == "A2A-ART-004"]
     assert [(each.severity, each.summary.endswith(end)) for each in found] == [(severity, True)]
+
+
+@EVERY
+def test_a_loss_without_a_last_chunk(binding: str) -> None:
+    """Judged at the end of the task, once; nothing if all earlier text is there again."""
+    begun = chunk("It rains "), chunk("in Oslo ", append=True)
+    (replaced, lost) = verdicts_with_text(stream(binding, *begun, chunk("today")))
+    assert replaced == ("INFO", "(no `append`): 17 bytes of text by 5")
+    assert lost[0] == "WARNING?"
+    assert "had 17 bytes of text in appended chunks, and has 5 at the end" in lost[1]
+    again = chunk("Rain "), chunk("in Oslo today", append=True)
+    assert [each[0] for each in verdicts_with_text(stream(binding, *begun, *again))] == ["INFO"]
+    for whole in ("It rains in Oslo today", "It rains in Oslo "):
+        for members in ({}, END):
+            assert not verdicts(stream(binding, *begun, chunk(whole, **members)), "004")
+
+
+def verdicts_with_text(script: Script) -> list[tuple[str, str]]:
+    """Severities of what A2A-ART-004 says, and the end of its summary from "(no" on."""
+    return [
+        (
+            each.severity.name + ("?" if each.confidence == "low" else ""),
+            each.summary[max(each.summary.find("(no"), 0) :],
+        )
+        for each in findings(script)
+        if each.rule == "A2A-ART-004"
+    ]
 
 
 def test_summaries_use_the_singular() -> None:
@@ -414,14 +444,13 @@ def test_an_artifact_that_no_event_carried_is_reported_once() -> None:
 
 @EVERY
 def test_the_full_text_as_another_artifact(binding: str) -> None:
-    """After at least two chunks with at least 16 bytes on the same stream."""
+    """After two chunks; with at least 16 bytes on the same stream."""
     parts, full = (
         (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)),
         "It rains in Oslo",
     )
     again = chunk(full, id="a2", lastChunk=True)
     assert numbers(stream(binding, *parts, again)) == {"010"}
-    assert not numbers(stream(binding, chunk(full, lastChunk=True), again))
     assert not numbers(stream(binding, *parts, chunk("It rains in Rome", id="a2", lastChunk=True)))
     assert not numbers(
         stream(binding, chunk("ha"), chunk("ha", **LAST), chunk("haha", id="a2", lastChunk=True))
@@ -435,10 +464,77 @@ def test_the_full_text_after_its_chunks(binding: str) -> None:
     parts = chunk("It rains "), chunk("in Oslo", append=True)
     full = "It rains in Oslo"
     assert numbers(stream(binding, *parts, chunk(full, append=True, lastChunk=True))) == {"009"}
-    assert numbers(stream(binding, *parts, chunk(full, lastChunk=True))) == {"004"}
+    assert not numbers(stream(binding, *parts, chunk(full, lastChunk=True)))
     assert not numbers(
         stream(binding, *parts, chunk(" today, heavily.", append=True, lastChunk=True))
     )
     assert not numbers(
         stream(binding, chunk("ha"), chunk("ha", append=True), chunk("haha", **LAST))
     )
+
+
+WORDS = "It rains in Oslo today, and it is cold"
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ((WORDS, WORDS), ["INFO?"]),
+        (("It", "It rains", "It rains in Oslo", "It rains in Oslo today", WORDS), ["WARNING"]),
+        ((WORDS, f"{WORDS} now"), ["WARNING"]),
+        (("It", "It rains", "It rains too"), []),
+        ((WORDS, f"{WORDS[:-1]}!", " now"), []),
+        ((WORDS, f"{WORDS} now", " and then"), []),
+        (("a line of a table\n", "a line of a table\n", "another"), []),
+    ],
+    ids=["once more", "longer each time", "longer", "short", "other", "by chance", "a line twice"],
+)
+def test_earlier_text_appended_again(
+    binding: str, texts: tuple[str, ...], found: list[str]
+) -> None:
+    """Each update but the first has `append`, and the last is the last chunk."""
+    first, *middle, last = texts
+    events = (chunk(first), *(chunk(each, append=True) for each in middle), chunk(last, **LAST))
+    assert verdicts(stream(binding, *events), "009") == found
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ([chunk("It rains ", append=True), chunk("in Oslo", append=True)], ["WARNING"]),
+        ([chunk("It rains in Oslo today", append=True)], ["WARNING"]),
+        ([chunk("It rains "), chunk("in Oslo", append=True)], []),
+        ([chunk(" today", append=True), chunk("It rains in Oslo", append=True)], []),
+        ([chunk("It rains ", append=True)], []),
+    ],
+    ids=["in pieces", "with more", "from the beginning", "later", "a part"],
+)
+@EVERY
+def test_the_text_of_the_first_task_appended_again(
+    binding: str, events: list[Json], found: list[str]
+) -> None:
+    """A subscription begins with a Task that has the text so far."""
+    shown = snapshot("WORKING", artifacts=[artifact("It rains in Oslo")])
+    told = (shown, *events, chunk("!", **LAST), DONE)
+    if binding == "grpc":
+        script = grpc("SubscribeToTask", GET, *told)
+    elif binding == "rest":
+        script = rest_stream("POST", "/tasks/t1:subscribe", None, *told)
+    else:
+        script = rpc_stream("SubscribeToTask", GET, *told)
+    assert verdicts(BEGUN + script, "009") == found
+
+
+@EVERY
+def test_a_text_in_two_artifacts(binding: str) -> None:
+    """Whether the first or the second comes in one update, or both are in one answer."""
+    one, other = chunk(WORDS, **END), chunk(WORDS, id="a2", **END)
+    assert verdicts(stream(binding, one, other), "010") == ["INFO"]
+    parts = chunk(WORDS[:9], id="a2"), chunk(WORDS[9:], id="a2", **LAST)
+    assert verdicts(stream(binding, one, *parts), "010") == ["INFO"]
+    assert not verdicts(stream(binding, one, chunk(f"{WORDS}!", id="a2", **END)), "010")
+    two = snapshot("COMPLETED", artifacts=[artifact(WORDS), artifact(WORDS, id="a2")])
+    assert verdicts(rpc("SendMessage", send(), two), "010") == ["INFO"]
+    again = rpc("SendMessage", send(), two) + get(binding, *two["task"]["artifacts"])
+    assert verdicts(again, "010") == ["INFO"], "once for a task"

@@ -124,6 +124,19 @@ class TestPromises:
         ]
         assert said(ALL + rpc(call, None, card(), headers=bearer), "003") == []
 
+    def test_the_extended_card_of_0_3(self) -> None:
+        """Served undeclared; a refusal has one error there."""
+        call, bearer = (
+            "agent/getAuthenticatedExtendedCard",
+            {"Authorization": "Bearer t0ken-of-ann"},
+        )
+        for more, found in (({}, ["WARNING"]), ({"supportsAuthenticatedExtendedCard": True}, [])):
+            old = _old({}) | more
+            served = rpc(call, None, old, version="", headers=bearer)
+            assert said(fetch_card(old) + served, "003") == found
+            refused = rpc(call, error=rpc_error(-32007), version="")
+            assert said(fetch_card(old) + refused, "003") == []
+
     def test_refusals_for_a_state(self) -> None:
         """A task that is over, again and again: not the capability."""
         script = ALL

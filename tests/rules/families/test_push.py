@@ -190,6 +190,26 @@ class TestLifecycle:
         listed = rest("GET", "/tasks/t1/pushNotificationConfigs", None, {"configs": []})
         assert said(CREATED + listed, "016") == ["WARNING?"]
 
+    def test_lists_before_1_0(self) -> None:
+        """The same in the form of 0.3; a configuration without an id cannot be found."""
+        stored = {"taskId": "t1", "pushNotificationConfig": {"id": "p1", "url": HOOK["url"]}}
+        methods = "tasks/pushNotificationConfig/"
+        created = rpc(f"{methods}set", stored, stored, version="")
+        which = {"id": "t1", "pushNotificationConfigId": "p1"}
+        deleted = rpc(f"{methods}delete", which, None, version="")
+        empty = rpc(f"{methods}list", {"id": "t1"}, [], version="")
+        full = rpc(f"{methods}list", {"id": "t1"}, [stored], version="")
+        assert said(created + empty, "016") == ["WARNING?"]
+        assert not said(created + full, "016")
+        assert not said(created + deleted + empty, "016")
+        assert said(created + deleted + full, "017") == ["WARNING"]
+        got = rpc(f"{methods}get", which, stored, version="")
+        assert said(created + deleted + got, "017") == ["WARNING"]
+        assert not said(created + full, "017")
+        nameless = stored | {"pushNotificationConfig": {"url": HOOK["url"]}}
+        unnamed = rpc(f"{methods}set", nameless, nameless, version="")
+        assert not said(unnamed + empty, "016")
+
     def test_a_delete_under_way(self) -> None:
         """The list may be from before or after it."""
         slow = rpc(DELETE, THIS, {}, seconds=0.1)

@@ -374,6 +374,16 @@ def test_waiting_without_a_message_is_flagged_once(binding: str) -> None:
     )
 
 
+def test_waiting_for_credentials_without_a_message_before_1_0() -> None:
+    """Also 0.3 says that the message has the details."""
+    waits = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "auth-required"}}
+    said = {"kind": "message", "messageId": "m1", "parts": [{"kind": "text", "text": "a token"}]}
+    asked = {"message": said | {"role": "user"}}
+    assert verdicts(rpc("message/send", asked, waits, version=""), "006") == ["WARNING"]
+    told = waits | {"status": {"state": "auth-required", "message": said | {"role": "agent"}}}
+    assert not verdicts(rpc("message/send", asked, told, version=""), "006")
+
+
 # --- sends
 
 
@@ -449,6 +459,12 @@ def test_results_in_messages(binding: str) -> None:
     assert not verdicts(stream(binding, snapshot(), chunk("x"), report), "017")
     assert not verdicts(stream(binding, snapshot(artifacts=[artifact()]), report), "017")
     assert not verdicts(follow(snapshot("WORKING"), report), "017")
+    for text, found in (("word " * 100, ["INFO"]), ("that was it", [])):
+        said = {"kind": "message", "messageId": "m1", "parts": [{"kind": "text", "text": text}]}
+        done = {"state": "completed", "message": said | {"role": "agent"}}
+        old = {"kind": "task", "id": "t1", "contextId": "c1", "status": done}
+        call = rpc("message/send", {"message": said | {"role": "user"}}, old, version="")
+        assert verdicts(call, "017") == found, "also in 0.3"
 
 
 # --- updates
@@ -605,6 +621,34 @@ def test_a_result_in_an_artifact_and_in_a_message(binding: str) -> None:
     more = [{"text": text}, {"url": "https://example.com/a.png"}]
     other = status("COMPLETED", second=1, message=reply(taskId="t1", parts=more))
     assert not verdicts(stream(binding, snapshot(), chunk(text), other), "019")
+
+
+@EVERY
+def test_a_result_in_earlier_messages(binding: str) -> None:
+    """Of one status or of several, and in an artifact or in the last message; short texts and other
+    ones may repeat."""
+    text = "It rains in Oslo today"
+
+    def working(*texts: str) -> list[Json]:
+        return [
+            status("WORKING", message=reply(each, id=f"w{number}", taskId="t1"))
+            for number, each in enumerate(texts)
+        ]
+
+    whole, done = chunk(text, lastChunk=True), status("COMPLETED", second=1)
+    last = status("COMPLETED", second=1, message=reply(text, id="r9", taskId="t1"))
+    for said in ((text,), ("It rains in ", "Oslo today"), ("Let me see", text)):
+        for events in ((*working(*said), whole, done), (*working(*said), last)):
+            found = verdicts(stream(binding, snapshot("WORKING"), *events), "019")
+            assert found == ["INFO"], (said, events)
+    assert verdicts(stream(binding, snapshot("WORKING"), whole, *working(text), done), "019")
+    for said in (("It rains in ", "Oslo"), ("Let me see", "It rains in ", "Oslo today"), ()):
+        for events in ((*working(*said), whole, done), (*working(*said), last)):
+            assert not verdicts(stream(binding, snapshot("WORKING"), *events), "019")
+    short = status("COMPLETED", second=1, message=reply("so far", id="r9", taskId="t1"))
+    assert not verdicts(stream(binding, snapshot("WORKING"), *working("so far"), short), "019")
+    same = status("COMPLETED", second=1, message=reply(text, id="w0", taskId="t1"))
+    assert not verdicts(stream(binding, snapshot("WORKING"), *working(text), same), "019"), "one id"
 
 
 def test_a_cancelled_task_that_goes_on_to_its_end() -> None:

@@ -102,6 +102,19 @@ def test_history_in_every_binding(wanted: int, number: str) -> None:
         assert told(script, number) == ["error" if wanted else "warning"]
 
 
+@pytest.mark.parametrize(("wanted", "found"), [(0, []), (1, ["warning"]), (2, [])])
+def test_history_before_1_0(wanted: int, found: list[str]) -> None:
+    """0.3 says how many messages are retrieved, but not what 0 means."""
+    said = {"kind": "message", "messageId": "m1", "parts": [{"kind": "text", "text": "hello"}]}
+    history = [said | {"role": "user"}, said | {"role": "agent", "messageId": "r1"}]
+    old = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
+    script = rpc(
+        "tasks/get", GET | {"historyLength": wanted}, old | {"history": history}, version=""
+    )
+    assert told(script, "001") == found
+    assert not told(script, "002")
+
+
 def test_gateway_pages_do_not_affect_tasks() -> None:
     page = http(
         "GET",

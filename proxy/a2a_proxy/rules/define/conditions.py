@@ -147,9 +147,9 @@ class FrameFlag(IntFlag):
     COUNTED = 1 << 49
     """An answer that is not an A2A object (see `OTHER`) but has a generation: an event of a
     proposal (Q-32)."""
-    SAME_LENGTH = 1 << 50
-    """An update with `append` that has as many bytes of text as all earlier ones of its artifact on
-    its stream, at least two; or whose text was redacted."""
+    AGAIN = 1 << 50
+    """An update with `append` whose text may be earlier text of its artifact, by its length; or was
+    redacted."""
     TYPED = 1 << 51
     """A task, artifact or message that may name a media type, or was redacted."""
     ASKS = 1 << 48

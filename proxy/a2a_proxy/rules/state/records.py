@@ -50,6 +50,24 @@ class KnownArtifact(msgspec.Struct, gc=False):
     digest: int = 0
     byte_count: int = 0
     other_parts: int = 0
+    longest: int = 0
+    """Bytes of the longest text that was appended in chunks and then replaced."""
+    last_length: int = 0
+    """Bytes of the last update, if it is one text."""
+    last_digest: int = 0
+    """CRC-32 of that text."""
+    grown: int = 0
+    """Number of latest updates that each begin with the whole text of the one before."""
+    shown_by: int = 0
+    """The stream whose first event was a Task with this artifact."""
+    shown_length: int = 0
+    """Bytes of the artifact's text in that Task; 0 if there was none, or if it was replaced."""
+    shown_digest: int = 0
+    """CRC-32 of that text."""
+    again_length: int = 0
+    """Bytes of text that this stream has appended since."""
+    again_digest: int = 0
+    """CRC-32 of that text."""
     first_generation: int = 0
     """First generation of the followed updates; 0 if they are not numbered."""
     last_generation: int = 0
@@ -269,6 +287,12 @@ class ExchangeRecord:
     dropped: int = 0
     digests: bytes = b""
     """CRC-32 of the latest payloads, concatenated; kept small because every stream has them."""
+    said_count: int = 0
+    """Number of status messages with ids of their own before the end of the task."""
+    said_length: int = 0
+    """Bytes of their content."""
+    said_digest: int = 0
+    """CRC-32 of their content, joined."""
     unreadable_at: int = 0
     """Time of the last unreadable or unattributable frame, ns; its content is unknown."""
     notes: Notes | None = None

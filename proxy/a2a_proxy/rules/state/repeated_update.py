@@ -111,8 +111,10 @@ def apply_repeated(
         flags = _REPEATED_CHUNK_FLAGS
         if _SLASH in frame.payload:
             flags |= _TYPED_FLAG
-        if artifact.chunks > 1 and state_sequence.MIN_REPEATED <= artifact.length == update.size:
-            flags |= _SAME_LENGTH_FLAG
+        size = update.size
+        is_long = size >= state_sequence.MIN_REPEATED or artifact.shown_length
+        if is_long and state_sequence.may_repeat(artifact, record.id, size):
+            flags |= _AGAIN_FLAG
     if record.operation in STREAMING_OPERATIONS:
         flags |= repeat_flag(record, frame.payload)
     task.last = record.last_at = at
@@ -163,5 +165,5 @@ _REPEATED_STATUS_FLAGS = int(FrameFlag.STATUS | FrameFlag.LATER | FrameFlag.SAME
 _REPEATED_CHUNK_FLAGS = int(
     FrameFlag.ARTIFACT | FrameFlag.LATER | FrameFlag.APPEND | FrameFlag.KNOWN_ARTIFACT
 )
-_TYPED_FLAG, _SAME_LENGTH_FLAG = int(FrameFlag.TYPED), int(FrameFlag.SAME_LENGTH)
+_TYPED_FLAG, _AGAIN_FLAG = int(FrameFlag.TYPED), int(FrameFlag.AGAIN)
 _TOGETHER_FLAG, _REPEAT_FLAG = int(FrameFlag.TOGETHER), int(FrameFlag.REPEAT)

@@ -407,7 +407,7 @@ class SessionState:
         if record.task_id != frame.task_id:
             return
         if frame.event is EventKind.TASK:
-            state_sequence.apply_snapshot_artifacts(frame, task)
+            state_sequence.apply_snapshot_artifacts(record, frame, task)
         elif frame.event is EventKind.ARTIFACT and self._last_artifact is not None:
             state_sequence.apply_artifact(
                 self.exchange_records, record, frame, task, self._last_artifact

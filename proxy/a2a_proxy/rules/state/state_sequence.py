@@ -17,9 +17,11 @@ from a2a_proxy.protocol.operations import (
 )
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
+    NO_PARTS,
     NO_STATUS,
     GateResult,
     StatusSummary,
+    add_parts,
     decode_status,
     time_before,
 )
@@ -237,6 +239,10 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
         if (found.length, found.digest) != (length, digest):
             grew = length > found.length and crc32(data[: found.length]) == found.digest
             flags = _REUSED_ID_FLAG | (_GROWN_FLAG if grew else 0)
+    elif frame.state not in TERMINAL:
+        record.said_count += 1
+        record.said_length += length
+        record.said_digest = crc32(data, record.said_digest)
     if found is not last:
         if others is None:
             others = task.status_messages = {}
@@ -282,14 +288,23 @@ def flag_artifact(
         odd = found.chunks > 0 and found.stream == record.id
     if odd:
         flags |= _ODD_CHUNK_FLAG
-    if summary is not None and frame.append and found.chunks > 1 and found.stream == record.id:
-        length = found.length
-        if frame.redacted or (
-            length >= MIN_REPEATED
-            and length == sum([len(each) for each in summary.pieces if isinstance(each, bytes)])
-        ):
-            flags |= _SAME_LENGTH_FLAG
+    if summary is not None and frame.append:
+        size = sum([len(each) for each in summary.pieces if isinstance(each, bytes)])
+        if frame.redacted or may_repeat(found, record.id, size, is_last=frame.last_chunk):
+            flags |= _AGAIN_FLAG
     return flags
+
+
+def may_repeat(artifact: KnownArtifact, stream: int, size: int, *, is_last: bool = False) -> bool:
+    """Whether an appended text of `size` bytes may be earlier text of its artifact: all of it, the
+    update before with more behind it, or the last piece of what the stream's first Task had."""
+    if artifact.shown_by == stream and 0 < artifact.shown_length - artifact.again_length <= size:
+        return True
+    if artifact.stream != stream or size < MIN_REPEATED:
+        return False
+    is_whole = artifact.length == size and (artifact.chunks > 1 or is_last)
+    is_longer = MIN_REPEATED <= artifact.last_length < size and (artifact.grown > 0 or is_last)
+    return is_whole or is_longer
 
 
 def apply_artifact(
@@ -309,7 +324,11 @@ def apply_artifact(
         if found.stream in tracks or found.at >= record.started:
             return
         found.stream, found.is_fully_recorded = record.id, False
+    if not frame.append or found.shown_by != record.id:
+        found.shown_length = 0
     if not frame.append:
+        is_text = found.is_fully_recorded and not (found.byte_count or found.other_parts)
+        found.longest = max(found.longest, found.length if is_text and found.appends else 0)
         found.appends, found.is_complete = 0, False
         found.length = found.digest = found.byte_count = found.other_parts = 0
         found.first_generation = frame.generation
@@ -324,6 +343,17 @@ def extend_artifact(artifact: KnownArtifact, frame: Frame, summary: ArtifactChun
     artifact.chunks += 1
     artifact.appends += frame.append
     artifact.at, artifact.last_generation = frame.at, frame.generation
+    text, before = summary.text, artifact.last_length
+    is_grown = frame.append and 0 < before < len(text)
+    if is_grown and crc32(text[:before]) == artifact.last_digest:
+        artifact.grown += 1
+    else:
+        artifact.grown = 0
+    artifact.last_length, artifact.last_digest = len(text), crc32(text)
+    if artifact.shown_length:
+        pieces = [each for each in summary.pieces if isinstance(each, bytes)]
+        artifact.again_length += sum(map(len, pieces))
+        artifact.again_digest = crc32(b"".join(pieces), artifact.again_digest)
     for piece in summary.pieces:
         if isinstance(piece, bytes):
             artifact.length += len(piece)
@@ -333,13 +363,21 @@ def extend_artifact(artifact: KnownArtifact, frame: Frame, summary: ArtifactChun
             artifact.other_parts += 1
 
 
-def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
+def apply_snapshot_artifacts(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> None:
     """Apply the artifacts of a snapshot."""
     if b"rtifact" not in frame.payload and frame.schema == "json":
         return
+    begins_stream = record.is_streaming and record.events == 1 and not frame.redacted
     for look in chunks_of_frame(frame):
         if look.artifact_id not in task.artifacts and len(task.artifacts) < MAX_ARTIFACTS:
             task.writable_artifacts()[look.artifact_id] = KnownArtifact()
+        found = task.artifacts.get(look.artifact_id)
+        if begins_stream and found is not None:
+            content = add_parts(NO_PARTS, look.pieces)
+            is_long = content.length >= MIN_REPEATED and not frame.truncated
+            found.shown_by, found.shown_digest = record.id, content.digest
+            found.shown_length = content.length if is_long else 0
+            found.again_length = found.again_digest = 0
 
 
 _TERMINAL_FLAG, _INTERRUPTED_FLAG = int(FrameFlag.TERMINAL), int(FrameFlag.INTERRUPTED)
@@ -354,4 +392,4 @@ _GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = (
     int(FrameFlag.STRAY),
 )
 _ODD_CHUNK_FLAG = int(FrameFlag.ODD_CHUNK)
-_SAME_LENGTH_FLAG = int(FrameFlag.SAME_LENGTH)
+_AGAIN_FLAG = int(FrameFlag.AGAIN)

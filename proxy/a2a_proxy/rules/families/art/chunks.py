@@ -2,8 +2,9 @@
 4.2.2)."""
 
 from collections.abc import Iterator
+from zlib import crc32
 
-from a2a_proxy.model.values import Severity
+from a2a_proxy.model.values import EventKind, Severity
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
@@ -12,7 +13,7 @@ from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.state.records import KnownArtifact
 from a2a_proxy.rules.state.state_sequence import MIN_REPEATED
 
@@ -23,6 +24,8 @@ def _artifact_stream(*events: Event) -> Script:
     )
 
 
+_MAX_REPORTED = 100
+"""Maximum number of artifacts of one stream that are reported as repeated."""
 _CHUNKED = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
 _COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
@@ -160,68 +163,108 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.ODD_CHUNK,
+    trigger_flags=FrameFlag.ODD_CHUNK | FrameFlag.TERMINAL,
     flagged=_artifact_stream(
         chunk("It rains "), chunk("in Oslo ", append=True), chunk("today", lastChunk=True)
     ),
-    clean=_COMPLETE_STREAM,
+    clean=_artifact_stream(
+        chunk("It rains "), chunk("in Oslo ", append=True), chunk("It rains in Oslo today")
+    ),
 )
 def artifact_replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that this stream has already
     sent, so it replaces that artifact. This is allowed, and reported as information; as a warning
-    (low confidence) if it is the `lastChunk` and has at least a fifth less text than the chunks
-    that were appended before. An exact repetition of the bytes is reported as A2A-STREAM-020
-    instead.
+    (low confidence) if the text that remains at its `lastChunk`, or at the end of the task, is at
+    least a fifth less than the chunks that were appended before. Not reported if the update begins
+    with all earlier text. An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
 
     Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must
     set `append` on a chunk that continues the artifact.
     """
+    if context.frame.event is not EventKind.ARTIFACT:
+        yield from _check_replaced(context)
+        return
     found = _known_artifact(context)
-    if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
-        before = _count_updates(found.chunks)
-        told = (
-            f"artifact {context.frame.artifact_id} replaces the content of {before} (no `append`)"
-        )
-        kept = _find_shorter_end(context, found)
-        if kept is not None:
-            told += (
-                f": {found.length} bytes of text by {kept}, and no more follow; if they continue "
-                f"the text, the client loses the earlier text"
-            )
-        yield RuleFinding(
-            summary=told,
-            path=_member_path(context, "artifact.artifactId"),
-            value=context.frame.artifact_id,
-            severity=Severity.INFO if kept is None else None,
-            is_sure=kept is None,
-        )
+    if context.frame.append or found is None or context.has_flag(FrameFlag.REPEAT):
+        return
+    name, before = context.frame.artifact_id, _count_updates(found.chunks)
+    text = _read_new_text(context, found)
+    if text is not None and crc32(text[: found.length]) == found.digest:
+        return
+    told = f"artifact {name} replaces the content of {before} (no `append`)"
+    is_less = text is not None and _is_less(len(text), found.length)
+    if is_less and text is not None:
+        told += f": {found.length} bytes of text by {len(text)}"
+    is_lost = is_less and context.frame.last_chunk and found.appends > 0
+    if is_lost:
+        told += f", and no more follow; {_LOST_TEXT}"
+        _note_replaced(context, name)
+    yield RuleFinding(
+        summary=told,
+        path=_member_path(context, "artifact.artifactId"),
+        value=name,
+        severity=None if is_lost else Severity.INFO,
+        is_sure=not is_lost,
+    )
 
 
-def _find_shorter_end(context: RuleContext, before: KnownArtifact) -> int | None:
-    """Return the bytes of text in the last chunk of an artifact, if it replaces clearly more text
-    that was appended chunk by chunk; None otherwise. The whole text again, without white space at
-    its end, is not less."""
+_LOST_TEXT = "if they continue the text, the client loses the earlier text"
+
+
+def _read_new_text(context: RuleContext, before: KnownArtifact) -> bytes | None:
+    """Return the text that replaces an artifact of text; None if either has other content, or is
+    not known completely."""
     frame = context.frame
-    if (
-        not (frame.last_chunk and before.appends and before.is_fully_recorded)
-        or frame.truncated
-        or frame.redacted
-    ):
+    if not before.is_fully_recorded or before.byte_count or before.other_parts:
         return None
-    chunks = chunks_of_frame(frame)
-    content = add_parts(NO_PARTS, chunks[0].pieces) if chunks else NO_PARTS
-    is_text = content.length and not (content.byte_count or content.other_parts)
-    return content.length if is_text and content.length * 5 <= before.length * 4 else None
+    looks = chunks_of_frame(frame) if not (frame.truncated or frame.redacted) else []
+    pieces = looks[0].pieces if looks else ()
+    texts = [each for each in pieces if isinstance(each, bytes)]
+    return b"".join(texts) if looks and len(texts) == len(pieces) else None
+
+
+def _is_less(length: int, before: int) -> bool:
+    """Whether a text is clearly shorter than the one before it. The whole text again, without white
+    space at its end, is not."""
+    return before > 0 and length * 5 <= before * 4
+
+
+def _note_replaced(context: RuleContext, name: str) -> bool:
+    """Remember that the loss of an artifact's text is reported; return whether it was before."""
+    reported: list[str] = context.record.writable_notes().setdefault("replaced artifacts", [])
+    is_known = name in reported
+    if not is_known:
+        reported.append(name)
+        del reported[:-_MAX_REPORTED]
+    return is_known
+
+
+def _check_replaced(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report at the end of the task the artifacts that lost text and did not get it back."""
+    task = context.task
+    if task is None or context.stream_state_before == context.frame.state:
+        return
+    for name, each in task.artifacts.items():
+        is_text = each.is_fully_recorded and not (each.byte_count or each.other_parts)
+        is_less = is_text and _is_less(each.length, each.longest)
+        if each.stream == context.record.id and is_less and not _note_replaced(context, name):
+            yield RuleFinding(
+                summary=f"artifact {name} had {each.longest} bytes of text in appended chunks, "
+                f"and has {each.length} at the end, because an update without `append` replaced "
+                f"it; {_LOST_TEXT}",
+                value=name,
+                is_sure=False,
+            )
 
 
 @rule(
     "A2A-ART-009",
-    "Full text appended after its chunks",
+    "Earlier text of an artifact appended again",
     Severity.WARNING,
     section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.SAME_LENGTH,
+    trigger_flags=FrameFlag.AGAIN,
     flagged=_artifact_stream(
         chunk("It rains "),
         chunk("in Oslo", append=True),
@@ -231,54 +274,72 @@ def _find_shorter_end(context: RuleContext, before: KnownArtifact) -> int | None
 )
 def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
     """An update with `append: true` has as its text exactly the joined text of all earlier updates
-    of the artifact, at least two on this stream, with at least 16 bytes. The same text without
-    `append` replaces the artifact (A2A-ART-004).
+    of the artifact, at least two on this stream, with at least 16 bytes; or, for the third time or
+    as the last chunk, the whole text of the update before with more behind it; or it completes the
+    text that the Task at the beginning of the stream had. Reported as information (low confidence)
+    if the last chunk repeats the only one before it. The same text without `append` replaces the
+    artifact (A2A-ART-004).
 
     The client appends it, and shows and stores the text twice. The agent must send only new text
     with `append: true`, or leave `append` out of the update with the full text.
     """
     found, frame = _known_artifact(context), context.frame
-    if (
-        found is None
-        or found.stream != context.record.id
-        or found.chunks < 2
-        or found.length < MIN_REPEATED
-    ):
-        return
-    if len(frame.payload) < found.length or not frame.append or frame.redacted or frame.truncated:
+    if found is None or not frame.append or frame.redacted or frame.truncated:
         return
     gate_result = context.gate_result
     looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
-    if (
-        looks
-        and add_parts(NO_PARTS, looks[0].pieces) == found.content
-        and not context.has_flag(FrameFlag.REPEAT)
-    ):
-        told = (
-            f"artifact {frame.artifact_id} had {found.length} bytes in "
-            f"{_count_updates(found.chunks)}"
-        )
+    if not looks or context.has_flag(FrameFlag.REPEAT):
+        return
+    told, is_sure = _describe_repetition(context, found, looks[0])
+    if told:
         yield RuleFinding(
-            summary=f"{told}; this one appends the same text again",
+            summary=told,
             path=_member_path(context, "append"),
             value="true",
+            severity=None if is_sure else Severity.INFO,
+            is_sure=is_sure,
         )
+
+
+def _describe_repetition(
+    context: RuleContext, found: KnownArtifact, update: ArtifactChunk
+) -> tuple[str, bool]:
+    """Return what an appended update repeats, and whether chance is ruled out; empty if it repeats
+    nothing or was reported before."""
+    name, record = context.frame.artifact_id, context.record
+    text = b"".join([each for each in update.pieces if isinstance(each, bytes)])
+    rest, before = found.shown_length - found.again_length, found.last_length
+    if found.stream == record.id and len(text) >= MIN_REPEATED:
+        if add_parts(NO_PARTS, update.pieces) == found.content:
+            told = f"artifact {name} had {found.length} bytes in {_count_updates(found.chunks)}"
+            return f"{told}; this one appends the same text again", found.chunks > 1
+        is_grown = MIN_REPEATED <= before < len(text) and crc32(text[:before]) == found.last_digest
+        reported: list[str] = (record.notes or {}).get("grown artifacts", [])
+        if is_grown and name not in reported:
+            record.writable_notes()["grown artifacts"] = [*reported, name][-_MAX_REPORTED:]
+            told = f"the update appends the text of the one before it ({before} bytes) again"
+            return f"{told} to artifact {name}, with {len(text) - before} bytes more", True
+    if 0 < rest <= len(text) and crc32(text[:rest], found.again_digest) == found.shown_digest:
+        told = f"the Task at the beginning of this stream had {found.shown_length} bytes of text"
+        return f"{told} of artifact {name}; the updates append the same text again", True
+    return "", False
 
 
 @rule(
     "A2A-ART-010",
-    "Full text sent again as another artifact",
+    "Text sent again as another artifact",
     Severity.INFO,
     section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
-    trigger_flags=FrameFlag.FURTHER_ARTIFACT,
+    trigger_flags=FrameFlag.FURTHER_ARTIFACT | FrameFlag.TERMINAL,
     flagged=_artifact_stream(*_CHUNKED, chunk("It rains in Oslo", id="a2", lastChunk=True)),
     clean=_artifact_stream(*_CHUNKED, chunk("Bergen: rain, too", id="a2", lastChunk=True)),
 )
 def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first update of an artifact has exactly the joined text of another artifact, which came
-    in two or more updates of this stream with at least 16 bytes.
+    """The first update of an artifact has exactly the text of another artifact, which came in
+    updates of this stream with at least 16 bytes; or the joined text of a further artifact has it
+    when the task ends; or two artifacts of a task that ends outside of a stream have it.
 
     A client that shows all artifacts of the task shows the text twice, and stores it twice. The
     agent should send the text once: the chunks, or the whole.
@@ -286,24 +347,42 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
     frame, task = context.frame, context.task
     if task is None or frame.append or frame.redacted or frame.truncated:
         return
-    gate_result = context.gate_result
-    looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
-    content = add_parts(NO_PARTS, looks[0].pieces) if looks else NO_PARTS
-    if content.length < MIN_REPEATED:
-        return
-    for name, each in task.artifacts.items():
-        if (
-            each.content == content
-            and each.chunks > 1
-            and each.is_fully_recorded
-            and each.stream == context.record.id
-        ):
-            told = (
-                f"artifact {frame.artifact_id} repeats the text of artifact {name} "
-                f"({content.length} bytes in "
-            )
-            yield RuleFinding(
-                summary=f"{told}{_count_updates(each.chunks)})",
-                path=_member_path(context, "artifact.parts"),
-            )
+    if frame.event is EventKind.ARTIFACT:
+        gate_result = context.gate_result
+        looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
+        later = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in looks}
+        sent = _sent_texts(context)
+    elif context.record.is_streaming:
+        if context.stream_state_before == frame.state:
             return
+        sent = _sent_texts(context)
+        later = {name: each for name, each in sent.items() if task.artifacts[name].chunks > 1}
+    else:
+        looks = chunks_of_frame(frame) if context.has_flag(FrameFlag.CHANGED) else []
+        sent = later = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in looks}
+    first: dict[PartsSummary, str] = {}
+    for name, content in (sent | later).items():
+        other = first.setdefault(content, name)
+        if other == name or name not in later or content.length < MIN_REPEATED:
+            continue
+        known = task.artifacts.get(other)
+        count = f" in {_count_updates(known.chunks)}" if known is not None and known.chunks else ""
+        yield RuleFinding(
+            summary=f"artifact {name} repeats the text of artifact {other} "
+            f"({content.length} bytes{count})",
+            path=_member_path(context, "artifact.parts")
+            if frame.event is EventKind.ARTIFACT
+            else "",
+            value=name,
+        )
+        return
+
+
+def _sent_texts(context: RuleContext) -> dict[str, PartsSummary]:
+    """Return the content of the artifacts that this stream has sent completely until now."""
+    task = context.task
+    return {
+        name: each.content
+        for name, each in (task.artifacts.items() if task is not None else ())
+        if each.chunks and each.is_fully_recorded and each.stream == context.record.id
+    }

@@ -179,9 +179,9 @@ _NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
     "A2A-CAP-003",
     "The extended card is refused with the wrong error, or served undeclared",
     Severity.ERROR,
-    section="1.0 3.3.4, 3.1.11",
+    section="1.0 3.3.4, 3.1.11; 0.3 7.10",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.V1,
+    dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
     operations=(EXTENDED,),
     flagged=_NO_EXTENDED
@@ -194,7 +194,8 @@ def extended(context: RuleContext) -> Iterator[RuleFinding]:
     UnsupportedOperationError; instead it succeeds, or fails with
     ExtendedAgentCardNotConfiguredError or as an unknown method. Or the card declares it and no
     extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError;
-    instead it fails with UnsupportedOperationError.
+    instead it fails with UnsupportedOperationError. Before 1.0 only a success is judged, as a
+    warning, because the card must declare `supportsAuthenticatedExtendedCard`.
 
     The error tells clients whether it makes sense to try again once the agent is configured. The
     agent must declare `extendedAgentCard` in its card if it serves the extended card; otherwise it
@@ -207,13 +208,14 @@ def extended(context: RuleContext) -> Iterator[RuleFinding]:
             and context.agent.card_at < context.record.started
             and not has_extended_card(public)
         ):
+            name = "extendedAgentCard" if context.is_v1 else "supportsAuthenticatedExtendedCard"
             yield RuleFinding(
-                summary="the extended card is served, but the card does not "
-                "declare `extendedAgentCard`"
+                summary=f"the extended card is served, but the card does not declare `{name}`",
+                severity=None if context.is_v1 else Severity.WARNING,
             )
         return
     declared = context.declarations
-    if declared is None:
+    if declared is None or not context.is_v1:
         return
     name = refusal_name(context) if context.has_flag(FrameFlag.ERROR) else ""
     if declared.extended and name == UNSUPPORTED:

@@ -216,9 +216,9 @@ _REPORT_TEXT = "The report. " * 40
     "A2A-STATE-017",
     "Result of a task in a message instead of an artifact",
     Severity.INFO,
-    section="1.0 3.7",
+    section="1.0 3.7; 0.3 6.1",
     scope=EvidenceScope.LIVE,
-    dialects=Dialects.V1,
+    dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TERMINAL,
     flagged=rpc_stream(
         "SendStreamingMessage",

@@ -2,6 +2,7 @@
 cancellation (A2A 1.0 sections 3.1.5, 3.4.3, 3.5.2, 3.7)."""
 
 from collections.abc import Iterable, Iterator
+from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
@@ -36,7 +37,8 @@ from a2a_proxy.rules.facts.partial_decode import (
     decode_status,
     time_before,
 )
-from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
+from a2a_proxy.rules.state.records import TaskRecord
+from a2a_proxy.rules.state.state_sequence import MIN_REPEATED, SECOND_NS, TERMINAL
 
 _ANSWER_TEXT = "It rains in Oslo"
 
@@ -210,9 +212,9 @@ def _completed(text: str) -> dict[str, object]:
 
 @rule(
     "A2A-STATE-019",
-    "Result sent as artifact and as message",
+    "Result sent twice",
     Severity.INFO,
-    section="1.0 3.7",
+    section="1.0 3.7; 0.3 6.1",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TERMINAL,
@@ -221,7 +223,9 @@ def _completed(text: str) -> dict[str, object]:
 )
 def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
     """A task is COMPLETED, and the text of its status message is the complete text of one of its
-    artifacts. An artifact of several updates counts with their joined text.
+    artifacts. An artifact of several updates counts with their joined text. Or a status message
+    that this stream sent before, or all of them joined, has at least 16 bytes and is the text of an
+    artifact or of the last status message.
 
     A client that shows messages and artifacts shows the result twice. The agent should send the
     result as an artifact only, and leave the message out or write a remark into it.
@@ -233,24 +237,49 @@ def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
         or not context.has_flag(FrameFlag.CHANGED)
     ):
         return
-    if frame.redacted or frame.truncated or context.status_summary.message_content is None:
+    if frame.redacted or frame.truncated:
         return
-    said = _summarise_message(context)
-    if not said.length:
-        return
+    said = (
+        NO_PARTS if context.status_summary.message_content is None else _summarise_message(context)
+    )
     shown = (
         {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in chunks_of_frame(frame)}
         if frame.event is EventKind.TASK
         else {name: each.content for name, each in task.artifacts.items() if each.is_fully_recorded}
     )
+    earlier = _earlier_messages(context, task)
+    if said in earlier:
+        told = f"the status message of task {task.task_id} repeats {earlier[said]}"
+        yield RuleFinding(summary=f"{told} ({said.length} bytes)", path=_message_path(context))
+        return
     for name, content in shown.items():
-        if content == said:
-            told = (
-                f"the status message of task {task.task_id} repeats the text of artifact {name} "
-                f"({said.length} bytes)"
+        is_message = said.length and content == said
+        if is_message or content in earlier:
+            repeated = "the status message" if is_message else earlier[content]
+            told = f"{repeated} of task {task.task_id} repeats the text of artifact {name}"
+            yield RuleFinding(
+                summary=f"{told} ({content.length} bytes)",
+                path=_message_path(context) if is_message else "",
+                value=name,
             )
-            yield RuleFinding(summary=told, path=_message_path(context), value=name)
             return
+
+
+def _earlier_messages(context: RuleContext, task: TaskRecord) -> dict[PartsSummary, str]:
+    """Return the texts that this stream has sent in status messages before the end, with what each
+    is in words."""
+    record = context.record
+    own = crc32(context.frame.message_id.encode("utf-8", "surrogatepass"))
+    known = [task.last_message, *(task.status_messages or {}).values()]
+    found = {
+        PartsSummary(each.length, each.digest): "an earlier status message"
+        for each in known
+        if each is not None and each.exchange == record.id and each.ident != own
+    }
+    if record.said_count > 1:
+        joined = PartsSummary(record.said_length, record.said_digest)
+        found.setdefault(joined, f"the joined text of {record.said_count} earlier status messages")
+    return {each: words for each, words in found.items() if each.length >= MIN_REPEATED}
 
 
 def _summarise_message(context: RuleContext) -> PartsSummary:

@@ -174,8 +174,8 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     "A2A-TASK-001",
     "More history than requested",
     Severity.ERROR,
-    section="1.0 3.2.4",
-    dialects=Dialects.V1,
+    section="1.0 3.2.4; 0.3 7.3.1",
+    dialects=Dialects.SINCE_0_2,
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
     required_flags=FrameFlag.LIMITS | FrameFlag.LIST,
@@ -184,7 +184,7 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
 )
 def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     """A task in an answer has more messages in its history than the `historyLength` of the request
-    allows.
+    allows. Reported as a warning before 1.0, which does not demand it.
 
     Clients set `historyLength` to limit the size of answers; a longer history defeats that limit.
     The agent must return at most that many messages.
@@ -199,7 +199,12 @@ def too_much(context: RuleContext) -> Iterator[RuleFinding]:
                 f"{len(history)} messages of history, but `historyLength` of the request is "
                 f"{wanted}"
             )
-            yield RuleFinding(summary=summary, path=f"{path}.history", value=str(len(history)))
+            yield RuleFinding(
+                summary=summary,
+                path=f"{path}.history",
+                value=str(len(history)),
+                severity=None if context.is_v1 else Severity.WARNING,
+            )
 
 
 @rule(
