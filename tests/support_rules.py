@@ -57,13 +57,16 @@ class _ObservedCalls:
         self._connections = {each.id: each for each in changes.connections}
         self._tasks = changes.tasks
 
-    def read_exchanges(self) -> Iterable[Exchange]:
-        return self._exchanges.values()
+    def read_exchanges(self, numbers: Iterable[int] | None = None) -> Iterable[Exchange]:
+        return [self._exchanges[each] for each in numbers or self._exchanges]
 
     def read_exchange(self, number: int) -> Exchange:
         return self._exchanges[number]
 
-    def read_frames(self, number: int) -> list[Frame]:
+    def load(self, exchanges: Sequence[Exchange]) -> None:
+        pass
+
+    def read_frames(self, number: int, *, ids: bool = False) -> list[Frame]:
         return [each for each in self._frames if each.exchange == number]
 
     def read_payload(self, number: int, seq: int) -> bytes:

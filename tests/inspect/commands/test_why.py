@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -186,6 +187,43 @@ def test_call_that_ended_well_and_lost_something(
     assert len(run_here(tmp_path, "why", path, "2").lines) == 1
     (line,) = run_here(tmp_path, "why", path, "--json").lines
     assert json.loads(line)["finding"]["rule"] == "A2A-ART-004"
+
+
+def test_long_session_is_not_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings that are stored are the same, without the time of judging all frames."""
+    lines = _why(tmp_path, all_rules()["A2A-SSE-016"].flagged)
+    monkeypatch.setattr(why, "recheck_session", None)
+    monkeypatch.setattr(why, "_MAX_JUDGED_FRAMES", 2)
+    assert run_here(tmp_path, "why", tmp_path / "r.db").lines == lines
+
+
+def test_rules_that_are_not_listed_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why, "_MAX_RULES", 1)
+    lost = rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        *_BEGIN,
+        chunk("a"),
+        chunk("b", append=True),
+        chunk("c"),
+        status("COMPLETED", second=1),
+        status("WORKING", second=2),
+    )
+    lines = _why(tmp_path, lost)
+    assert re.fullmatch(r"  and \d+ more rules?: a2a-inspect check .*r.db", lines[-1])
+    assert sum("  must act: " in line for line in lines[2:]) == 1
+
+
+def test_tasks_of_alike_endings_are_counted(tmp_path: Path) -> None:
+    """The next step names the first task; of one task, or of calls without one, no number."""
+    one = rpc_stream("SendStreamingMessage", send(), *_BEGIN, finish="cut")
+    assert " for t1; " in _why(tmp_path / "one", one + one)[2]
+    other = status("WORKING", second=1)
+    other["statusUpdate"]["taskId"] = "t2"
+    two = rpc_stream("SendStreamingMessage", send(), snapshot(id="t2"), other, finish="cut")
+    assert " for t1 and 1 more; " in _why(tmp_path / "two", one + two)[2]
 
 
 def test_explained_finding_is_not_listed(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ call without such an end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -20,7 +20,13 @@ from a2a_proxy.protocol.finding_totals import ENDING_RULES, follows_ending
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, label_place, make_key
+from a2a_proxy.recording.read.rows import (
+    ExchangeRow,
+    FindingRow,
+    SessionRow,
+    label_place,
+    make_key,
+)
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import HIGH, Ending
@@ -30,6 +36,8 @@ from a2a_proxy.rules.families.end.connection import explain_connection
 _INDENT = " " * 10
 _MAX_PLACES = 8
 _MAX_RULES = 8
+_MAX_JUDGED_FRAMES = 20_000
+"""Frames of a session that are judged again, which takes 1 to 3 s."""
 _OPEN = ("not-recorded", "question-open")
 """Causes of calls and tasks that may still go on."""
 _Found = tuple[ExchangeRow, Ending]
@@ -52,11 +60,11 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     sessions, endings = recording.read_sessions(), EndingReader(recording, present_end)
     for session in sessions:
         rows = {row.exchange.id: row for row in selection.select_rows(recording, session.id)[0]}
-        here = {number: ending for number, row in rows.items() if (ending := endings.read(row))}
+        here = {each.exchange: each for each in endings.read_all(rows.values()).values()}
         found += [(rows[number], ending) for number, ending in here.items()]
         fine += [row for number, row in rows.items() if number not in here]
         others += _unexplained_findings(
-            recording, session, rows, list(here.values()), is_stored=bool(selection.words)
+            recording, session, rows, list(here.values()), is_part=bool(selection.words)
         )
         if selection.is_session_selected(session.id):
             lost += _connection_endings(recording, session)
@@ -98,15 +106,21 @@ def _unexplained_findings(
     rows: dict[int, ExchangeRow],
     endings: list[Ending],
     *,
-    is_stored: bool,
+    is_part: bool,
 ) -> Iterator[_Other]:
-    """Yield the findings about calls that no ending explains, as `check` counts them, or those that
-    are stored: to judge a few calls again, all calls must be. `rows` are the calls by number."""
-    found = (
-        [each for row in rows.values() for each in _stored_findings(recording, row)]
-        if is_stored
-        else [each for each in recheck_session(recording, session) if each.exchange in rows]
-    )
+    """Yield the findings about calls that no ending explains, as `check` counts them. Of a part of
+    the session, or of a long one, yield those that are stored: to judge a few calls again, all
+    calls must be. `rows` are the calls by number."""
+    if is_part:
+        stored = (
+            each for row in rows.values() for each in recording.read_findings(exchange=row.key)
+        )
+        found = list(_without_endings(stored))
+    elif recording.count_rows(session.id).frames > _MAX_JUDGED_FRAMES:
+        found = list(_without_endings(recording.read_findings(session.id)))
+    else:
+        found = list(recheck_session(recording, session))
+    found = [each for each in found if each.exchange in rows]
     following = FollowingFindings(enumerate(found))
     for each in endings:
         following.mark(each)
@@ -115,9 +129,9 @@ def _unexplained_findings(
             yield rows[finding.exchange], finding
 
 
-def _stored_findings(recording: Recording, row: ExchangeRow) -> Iterator[Finding]:
-    """Yield the findings of a call without those of its ending."""
-    for stored in recording.read_findings(exchange=row.key):
+def _without_endings(found: Iterable[FindingRow]) -> Iterator[Finding]:
+    """Yield stored findings without those of endings and those that follow from one."""
+    for stored in found:
         finding = stored.finding
         if not (finding.rule.startswith(ENDING_RULES) or follows_ending(finding)):
             yield finding
@@ -198,7 +212,8 @@ def _short_lines(
     for members in groups.values():
         places = [f"#{_place_of(each[0], several=several)}" for each in members]
         titles = dict.fromkeys(text.exchange_title(each[0].exchange) for each in members)
-        yield from _lines_of(members[0][1], f"{_list_places(places)} {', '.join(titles)}")
+        ending = _name_tasks([each[1] for each in members])
+        yield from _lines_of(ending, f"{_list_places(places)} {', '.join(titles)}")
     refusals: dict[str, list[_Lost]] = {}
     for refused in lost:
         refusals.setdefault(refused[1].summary, []).append(refused)
@@ -219,14 +234,25 @@ def _short_lines(
     yield f"the whole account of one: {shell_line('a2a-inspect', 'why', recording.path, place)}"
 
 
+def _name_tasks(alike: list[Ending]) -> Ending:
+    """Return the first ending; its next step says how many other tasks it is about."""
+    first = alike[0]
+    more = len({each.task_id for each in alike if each.task_id}) - 1
+    if more < 1 or not first.task_id:
+        return first
+    task = first.task_id[:36]
+    step = first.next_step.replace(f"for {task}", f"for {task} and {more} more")
+    return msgspec.structs.replace(first, next_step=step)
+
+
 def _finding_lines(recording: Recording, others: list[_Other], *, several: bool) -> Iterator[str]:
     """Yield three lines for each rule whose findings no ending explains: what, who must act, what
     to do."""
     groups: dict[tuple[str, Severity], list[_Other]] = {}
     for row, finding in others:
         groups.setdefault((finding.rule, finding.severity), []).append((row, finding))
+    check = shell_line("a2a-inspect", "check", recording.path)
     if groups:
-        check = shell_line("a2a-inspect", "check", recording.path)
         yield f"what the rules found besides, in full: {check}"
     for members in sorted(groups.values(), key=lambda each: -each[0][1].severity)[:_MAX_RULES]:
         row, finding = members[0]
@@ -242,6 +268,8 @@ def _finding_lines(recording: Recording, others: list[_Other], *, several: bool)
         show = shell_line("a2a-inspect", "show", recording.path, place.lstrip("#"))
         explain = f"a2a-inspect rules {finding.rule}" if rule is not None else ""
         yield f"{_INDENT}next: {'; '.join(filter(None, (advice.rstrip('.'), explain or show)))}"
+    if len(groups) > _MAX_RULES:
+        yield f"  and {text.format_count(len(groups) - _MAX_RULES, 'more rule')}: {check}"
 
 
 def _finding_place(row: ExchangeRow, finding: Finding, *, several: bool) -> str:

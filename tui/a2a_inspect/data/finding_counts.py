@@ -111,13 +111,14 @@ def exchange_lines(
         make_key(session, number): FindingCounts(count, Severity(worst))
         for session, number, count, worst in count_rows
     }
+    known = endings.read_all(rows) if endings is not None else {}
     return [
         ExchangeLine(
             row.key,
             row.session,
             row.exchange,
             found.get(row.key),
-            ending=endings.read(row) if endings is not None else None,
+            ending=known.get(row.key),
         )
         for row in rows
     ]

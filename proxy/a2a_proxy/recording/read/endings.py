@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -21,9 +24,12 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.rules.endings.call_facts import SessionCalls
 from a2a_proxy.rules.endings.ending import Ending
-from a2a_proxy.rules.endings.evaluate import FollowingFindings, find_ending
+from a2a_proxy.rules.endings.evaluate import FollowingFindings, find_ending, may_have_failed
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 
+_PAGE = 200
+"""Calls that are read at once."""
+_MAX_LOADED_FRAMES = 20_000
 _COMPARED = 200
 """Calls with which one is compared that has just ended."""
 
@@ -38,6 +44,16 @@ class _SessionReader(Protocol):
     ) -> Iterator[ExchangeRow]: ...
 
     def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None: ...
+
+    def exchanges_of(self, session: int, numbers: Iterable[int]) -> Iterator[ExchangeRow]: ...
+
+    def frames_by_exchange(
+        self, session: int, numbers: Sequence[int]
+    ) -> dict[int, list[Frame]]: ...
+
+    def tasks_by_exchange(
+        self, session: int, numbers: Sequence[int]
+    ) -> dict[tuple[str, str], Task]: ...
 
     def read_frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
@@ -66,13 +82,25 @@ class EndingReader:
 
     def read(self, row: ExchangeRow) -> Ending | None:
         """Return the ending of a call; None if nothing shows that it did not end well."""
-        if row.session not in self._sessions:
-            session = self._recording.read_session(row.session)
+        return _find_ending(self._read_session(row.session), row.exchange)
+
+    def read_all(self, rows: Iterable[ExchangeRow]) -> dict[int, Ending]:
+        """Return the endings of calls by their keys: much faster than one by one."""
+        found = {}
+        for number, members in groupby(rows, attrgetter("session")):
+            calls = self._read_session(number)
+            for ending in _find_endings(calls, (each.exchange for each in members)):
+                found[make_key(number, ending.exchange)] = ending
+        return found
+
+    def _read_session(self, number: int) -> SessionCalls:
+        if number not in self._sessions:
+            session = self._recording.read_session(number)
             assert session is not None
             ended = session.ended or self._find_end(session)
             session = msgspec.structs.replace(session, ended=ended)
-            self._sessions[row.session] = SessionCalls(_StoredCalls(self._recording, session))
-        return _find_ending(self._sessions[row.session], row.exchange)
+            self._sessions[number] = SessionCalls(_StoredCalls(self._recording, session))
+        return self._sessions[number]
 
     def read_cause(self, key: int) -> str:
         """Return the name of the cause of a call's ending; empty if there is none that is worth
@@ -86,10 +114,18 @@ def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[
     """Yield the endings of the calls of a session."""
     source = _StoredCalls(recording, session)
     calls = SessionCalls(source)
-    for each in source.read_exchanges():
-        ending = _find_ending(calls, each)
-        if ending is not None:
-            yield ending
+    yield from _find_endings(calls, source.read_exchanges())
+
+
+def _find_endings(calls: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
+    """Yield the endings of these calls, which are read many at once."""
+    remaining = iter(exchanges)
+    while page := list(islice(remaining, _PAGE)):
+        calls.source.load([each for each in page if may_have_failed(each)])
+        for each in page:
+            ending = _find_ending(calls, each)
+            if ending is not None:
+                yield ending
 
 
 def _find_ending(calls: SessionCalls, exchange: Exchange) -> Ending | None:
@@ -124,17 +160,16 @@ def report_failures(
     judged; None for all."""
     limit, findings, operations = RepeatLimit(), [], {}
     source = _StoredCalls(recording, msgspec.structs.replace(session, ended=ended))
-    calls = SessionCalls(source)
+    calls = SessionCalls(source, is_brief=True)
     stored = recording.read_findings(session.id)
     following = FollowingFindings((row.id, row.finding) for row in stored)
-    for call in source.read_exchanges(doubtful):
-        ending = _find_ending(calls, call)
-        if ending is not None and ending.severity is not None:
+    for ending in _find_endings(calls, source.read_exchanges(doubtful)):
+        if ending.severity is not None:
             following.mark(ending)
-            kind = (ending.rule, int(ending.severity), call.agent, -1, call.operation)
-            if limit.count_finding(kind, {}, (call.id, -1)):
+            kind = (ending.rule, int(ending.severity), ending.agent, -1, ending.operation)
+            if limit.count_finding(kind, {}, (ending.exchange, -1)):
                 findings.append(ending.to_finding())
-                operations[call.id] = call.operation
+                operations[ending.exchange] = ending.operation
     following.mark_totals()
     return Failures([*findings, *limit.make_totals(ended)], operations, following.marked)
 
@@ -150,8 +185,8 @@ def endings_of(
         after=max(min(numbers) - _COMPARED, 0),
     )
     calls = SessionCalls(source)
-    found = ((each.id, _find_ending(calls, each)) for each in source.read_exchanges(numbers))
-    return {number: each for number, each in found if each is not None and each.is_worth_reading}
+    found = _find_endings(calls, source.read_exchanges(numbers))
+    return {each.exchange: each for each in found if each.is_worth_reading}
 
 
 class _StoredCalls:
@@ -162,6 +197,8 @@ class _StoredCalls:
         self._recording = recording
         self._session = session
         self._after = after
+        self._frames: dict[int, list[Frame]] = {}
+        self._tasks: dict[tuple[str, str], Task] = {}
 
     @cached_property
     def ended(self) -> int:
@@ -175,9 +212,8 @@ class _StoredCalls:
             after = make_key(self._session.id, self._after)
             rows = self._recording.read_exchanges(self._session.id, after=after, headers=False)
             return (row.exchange for row in rows)
-        keys = (make_key(self._session.id, number) for number in numbers)
-        found = (self._recording.read_exchange(key, headers=False) for key in keys)
-        return (row.exchange for row in found if row is not None)
+        rows = self._recording.exchanges_of(self._session.id, numbers)
+        return (row.exchange for row in rows)
 
     def read_exchange(self, number: int) -> Exchange:
         """Return an exchange with its headers."""
@@ -185,10 +221,25 @@ class _StoredCalls:
         assert row is not None
         return row.exchange
 
-    def read_frames(self, number: int) -> Sequence[Frame]:
-        """Return the frames of an exchange without their payloads."""
+    def read_frames(self, number: int, *, ids: bool = False) -> Sequence[Frame]:
+        """Return the frames of an exchange without their payloads; without `ids` also without ids
+        other than that of the artifact."""
+        if not ids and number in self._frames:
+            return self._frames[number]
         rows = self._recording.read_frames(make_key(self._session.id, number), payloads=False)
         return [row.frame for row in rows]
+
+    def load(self, exchanges: Sequence[Exchange]) -> None:
+        """Read the frames and the tasks of these calls at once, for what is read next."""
+        self._frames, self._tasks = {}, {}
+        numbers, room = [], _MAX_LOADED_FRAMES
+        for each in exchanges:
+            room -= each.events
+            if room > 0:
+                numbers.append(each.id)
+        with suppress(RecordingError):  # each call is read by itself
+            self._frames = self._recording.frames_by_exchange(self._session.id, numbers)
+            self._tasks = self._recording.tasks_by_exchange(self._session.id, numbers)
 
     def read_payload(self, number: int, seq: int) -> bytes:
         """Return the payload of a frame."""
@@ -202,7 +253,10 @@ class _StoredCalls:
         return row.connection if row is not None else None
 
     def read_task(self, agent: str, task_id: str) -> Task | None:
-        """Return the task of this id of an agent, or of another one if this one has none."""
+        """Return the task of this id of an agent, or of another one if this one has none, without
+        its artifacts."""
+        if (agent, task_id) in self._tasks:
+            return self._tasks[agent, task_id]
         rows = self._recording.read_task(task_id, session=self._session.id) if task_id else []
         tasks = [row.task for row in rows]
         return next((each for each in tasks if each.agent == agent), tasks[-1] if tasks else None)

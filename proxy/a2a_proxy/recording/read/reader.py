@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from a2a_proxy.model.values import Finding
+from a2a_proxy.model.values import Finding, Frame, Task
 from a2a_proxy.protocol.finding_totals import follows_ending, is_total
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.row_decoder import RowDecoder
@@ -239,6 +240,43 @@ class Recording:
         """Return one exchange, or None."""
         row = self._pages.fetch_one("SELECT * FROM exchange WHERE id = ?", (row_key,))
         return self._decode.decode_exchange(row, headers=headers) if row is not None else None
+
+    def exchanges_of(self, session: int, numbers: Iterable[int]) -> Iterator[ExchangeRow]:
+        """Yield the exchanges of a session that have these numbers, in order."""
+        query = "SELECT * FROM exchange WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+        remaining = iter(numbers)
+        while page := list(islice(remaining, PAGE_ROWS)):
+            keys = json.dumps([make_key(session, number) for number in page])
+            rows = self._pages.fetch_all(query, (keys,))
+            self._decode.learn_idents(rows)
+            yield from map(self._decode.decode_exchange, rows)
+
+    def frames_by_exchange(self, session: int, numbers: Sequence[int]) -> dict[int, list[Frame]]:
+        """Return the frames of exchanges of a session by number, without payloads and without ids
+        other than that of the artifact."""
+        query = (
+            "SELECT * FROM frame WHERE session = ? AND exchange IN (SELECT value FROM "
+            "json_each(?)) ORDER BY exchange, seq"
+        )
+        found: dict[int, list[Frame]] = {number: [] for number in numbers}
+        for row in self._pages.fetch_all(query, (session, json.dumps(numbers))):
+            frame = self._decode.decode_frame(row, payload=False, ids=False).frame
+            found[frame.exchange].append(frame)
+        return found
+
+    def tasks_by_exchange(
+        self, session: int, numbers: Sequence[int]
+    ) -> dict[tuple[str, str], Task]:
+        """Return the tasks of exchanges of a session, without artifacts, by agent and id."""
+        query = (
+            "SELECT task.* FROM exchange e CROSS JOIN task ON task.session = ? AND "
+            "task.agent = e.agent AND task.ident = e.task WHERE e.id IN "
+            "(SELECT value FROM json_each(?))"
+        )
+        keys = json.dumps([make_key(session, number) for number in numbers])
+        rows = self._pages.fetch_all(query, (session, keys))
+        tasks = (self._decode.decode_task(row, []).task for row in rows)
+        return {(task.agent, task.task_id): task for task in tasks}
 
     def read_frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True

@@ -7,6 +7,7 @@ exist.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
+from a2a_proxy.model.fields import Encoding
 from a2a_proxy.model.values import (
     ArtifactState,
     Connection,
@@ -45,6 +47,7 @@ from a2a_proxy.recording.read.rows import (
     split_key,
 )
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
+from a2a_proxy.recording.store.columns import stored_fields
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import (
     DAMAGED_HINT,
@@ -66,6 +69,10 @@ _SESSION_LISTS = tuple(
 """Columns of `session` that hold lists of texts."""
 _Keyed = TypeVar("_Keyed", ConnectionRow, SegmentRow, InterruptionRow, HandoffRow)
 _DIRECTIONS = tuple(Direction)
+_IDENT_PLACES = [
+    place for place, field in enumerate(stored_fields(Exchange)) if field.encoding is Encoding.IDENT
+]
+"""Columns of `exchange` that hold identifiers."""
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
@@ -79,9 +86,18 @@ class InternLookup:
 
     def __init__(self, db: sqlite3.Connection, table: str, unpack: Callable[[Any], Any]) -> None:
         self._db = db
-        self._find = f"SELECT value FROM {table} WHERE id = ?"
+        self._find = f"SELECT id, value FROM {table} WHERE id = ?"
         self._unpack = unpack
         self._cache: dict[int, Any] = {0: ""}
+
+    def learn(self, numbers: set[int]) -> None:
+        """Read these values at once: one by one takes three times as long."""
+        find = self._find.replace("= ?", "IN (SELECT value FROM json_each(?))")
+        missing = json.dumps([number for number in numbers if number not in self._cache])
+        if len(self._cache) > _MAX_CACHED_VALUES:
+            self._cache = {0: ""}
+        for number, value in self._db.execute(find, (missing,)):
+            self._cache[number] = self._unpack(value)
 
     def __getitem__(self, number: int) -> Any:
         """Return the value. A negative number is the value itself (see `pack_decimal`)."""
@@ -92,7 +108,7 @@ class InternLookup:
             if len(self._cache) > _MAX_CACHED_VALUES:
                 self._cache = {0: ""}
             row = self._db.execute(self._find, (number,)).fetchone()
-            value = self._cache[number] = self._unpack(row[0] if row else None)
+            value = self._cache[number] = self._unpack(row[1] if row else None)
         return value
 
 
@@ -146,8 +162,9 @@ class RowDecoder:
         return msgspec.convert({**columns, "facts": columns}, SessionRow)
 
     @check_row("frame")
-    def decode_frame(self, row: Row, *, payload: bool = True) -> FrameRow:
-        """Build a value from a row of `frame`, with or without its payload."""
+    def decode_frame(self, row: Row, *, payload: bool = True, ids: bool = True) -> FrameRow:
+        """Build a value from a row of `frame`, with or without its payload; without `ids` also
+        without ids other than that of the artifact, each of which is read by itself."""
         (
             number,
             session,
@@ -167,6 +184,9 @@ class RowDecoder:
         task, context, message, artifact, generation, rpc, extra = rest
         shape = self._shapes.get(shape_id) or self._load_shape(shape_id)
         idents, flags = self._idents, shape.flags
+        if not ids:
+            task = context = rpc = 0
+            message = ""
         at = absolute_time(self._session_start(session), at)
         pieces = bool(flags & 32)
         data = b""
@@ -215,6 +235,10 @@ class RowDecoder:
             shape.redacted,
         )
         return FrameRow(number, session, frame, block or 0, offset or 0, size or 0, pieces)
+
+    def learn_idents(self, rows: list[Row]) -> None:
+        """Read the identifiers in these rows of `exchange` at once."""
+        self._idents.learn({row[place] for row in rows for place in _IDENT_PLACES})
 
     @check_row("exchange")
     def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:

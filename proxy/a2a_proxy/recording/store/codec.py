@@ -6,6 +6,7 @@ number (including numbers beyond 64 bits), so every function here is total and e
 """
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ Column = int | str | bytes | None
 
 _INT_MAX = 2**63 - 1
 _SMALL_MAX = 2**40
+_MAX_CACHED_HEADERS = 256
 _QUOTE_BYTE = 0x22
 
 
@@ -115,6 +117,7 @@ def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
 _headers_decoder = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
 
 
+@lru_cache(_MAX_CACHED_HEADERS)
 def unpack_headers(data: bytes) -> tuple[Headers, Headers, Headers]:
     """Inverse of `pack_headers`."""
     lists = _headers_decoder.decode(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
@@ -31,6 +31,8 @@ from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_decla
 _MAX_CALLS = 1000
 _MAX_RETRIES = 100
 _MAX_SAMPLE = 50
+_PAGE = 100
+"""Calls that are read at once."""
 SECOND_NS = 1_000_000_000
 MAX_WAIT = 600 * SECOND_NS
 """How long a task may wait for anybody, ns."""
@@ -56,14 +58,15 @@ class RecordedCalls(Protocol):
     def ended(self) -> int:
         """End of the recording in ns, or the last time known of it."""
 
-    def read_exchanges(self) -> Iterable[Exchange]:
-        """Return all exchanges in order, without their headers."""
+    def read_exchanges(self, numbers: Iterable[int] | None = None) -> Iterable[Exchange]:
+        """Return these exchanges, perhaps with their headers, or all in order, without."""
 
     def read_exchange(self, number: int) -> Exchange:
         """Return an exchange with its headers."""
 
-    def read_frames(self, number: int) -> Sequence[Frame]:
-        """Return the frames of an exchange without their payloads."""
+    def read_frames(self, number: int, *, ids: bool = False) -> Sequence[Frame]:
+        """Return the frames of an exchange without their payloads; without `ids` also without ids
+        other than that of the artifact."""
 
     def read_payload(self, number: int, seq: int) -> bytes:
         """Return the payload of a frame."""
@@ -72,7 +75,11 @@ class RecordedCalls(Protocol):
         """Return a connection, or None if it was not recorded."""
 
     def read_task(self, agent: str, task_id: str) -> Task | None:
-        """Return the task of this id of an agent, or of another one if this one has none."""
+        """Return the task of this id of an agent, or of another one if this one has none, without
+        its artifacts."""
+
+    def load(self, exchanges: Sequence[Exchange]) -> None:
+        """Read the frames and the tasks of these calls at once, for what is read next."""
 
 
 class FetchedCard(NamedTuple):
@@ -115,8 +122,10 @@ class AlikeCalls(NamedTuple):
 class SessionCalls:
     """All calls of a session. A call is read when it is asked for; the last ones are kept."""
 
-    def __init__(self, source: RecordedCalls) -> None:
+    def __init__(self, source: RecordedCalls, *, is_brief: bool = False) -> None:
+        """`is_brief`: endings do not describe what the client received and what the peers did."""
         self.source = source
+        self.is_brief = is_brief
         self._calls: dict[int, CallFacts] = {}
 
     @property
@@ -133,16 +142,17 @@ class SessionCalls:
         """Return the facts of a call."""
         found = self._calls.get(number)
         if found is None:
-            found = CallFacts(self.source.read_exchange(number), self)
-            self._calls[number] = found
+            (exchange,) = self.source.read_exchanges((number,))
+            found = self._calls[number] = CallFacts(exchange, self)
             if len(self._calls) > _MAX_CALLS:
                 del self._calls[next(iter(self._calls))]
         return found
 
     def calls_of_task(self, exchange: Exchange) -> list[Exchange]:
-        """Return the calls that name the task of a call, in order: the nearest before and after
-        it."""
-        calls = [self.call(each).exchange for each in self.index.calls_of_task(exchange)]
+        """Return the other calls that name the task of a call, in order: the nearest before and
+        after it."""
+        numbers = self.index.calls_of_task(exchange)
+        calls = [self.call(each).exchange for each in numbers if each != exchange.id]
         task = (exchange.agent, exchange.task_id)
         return [each for each in calls if (each.agent, each.task_id) == task]
 
@@ -189,10 +199,6 @@ class SessionCalls:
         """Whether another call of the same binding was answered by the same agent."""
         return (exchange.agent, exchange.binding) in self.index.served
 
-    def forget(self, call: CallFacts) -> None:
-        """Do not keep the facts of a call."""
-        self._calls.pop(call.exchange.id, None)
-
     def find_alike(self, call: CallFacts, what: str, duration: str) -> AlikeCalls:
         """Return the calls that the same side broke off after the same time, this one too if it is
         among them: of the client all, of an agent those of this agent.
@@ -209,12 +215,17 @@ class SessionCalls:
         step = max((end - begin) // _MAX_SAMPLE, 1)
         return AlikeCalls(end - begin, sorted(calls[begin:end:step]))
 
+    def _read_calls(self, numbers: Sequence[int]) -> Iterator[CallFacts]:
+        for begin in range(0, len(numbers), _PAGE):
+            page = list(self.source.read_exchanges(numbers[begin : begin + _PAGE]))
+            self.source.load(page)
+            yield from (CallFacts(each, self) for each in page)
+
     @cached_property
     def _left(self) -> dict[tuple[str, str, str], list[LeftCall]]:
         found: dict[tuple[str, str, str], list[LeftCall]] = {}
         numbers = sorted({*self.index.streams_left.numbers, *self.index.calls_unanswered.numbers})
-        for number in numbers:
-            call = CallFacts(self.source.read_exchange(number), self)
+        for call in self._read_calls(numbers):
             if call.was_cancelled:
                 continue
             left = LeftCall(call.place(call.last), call.elapsed, call.silence, call.ended)
@@ -244,8 +255,21 @@ class CallFacts:
 
     @cached_property
     def frames(self) -> Sequence[Frame]:
-        """All frames, without payloads."""
+        """All frames, without payloads and without ids other than that of the artifact."""
         return self.session.source.read_frames(self.exchange.id)
+
+    @cached_property
+    def frames_with_ids(self) -> Sequence[Frame]:
+        """All frames, without payloads."""
+        return self.session.source.read_frames(self.exchange.id, ids=True)
+
+    @cached_property
+    def headed(self) -> Exchange:
+        """The exchange with its headers."""
+        exchange = self.exchange
+        if exchange.request_headers or exchange.response_headers:
+            return exchange
+        return self.session.source.read_exchange(exchange.id)
 
     @cached_property
     def answers(self) -> list[Frame]:
@@ -269,7 +293,7 @@ class CallFacts:
 
     def response_header(self, name: bytes) -> str:
         """Return a header field of the response; empty if there is none."""
-        return header_value(self.exchange.response_headers, name).decode("latin-1").strip()
+        return header_value(self.headed.response_headers, name).decode("latin-1").strip()
 
     @property
     def media_type(self) -> str:
@@ -297,7 +321,8 @@ class CallFacts:
         exchange = self.exchange
         message = ""
         if exchange.operation in SENDS:
-            message = next((each.message_id for each in self.frames if each.message_id), "")
+            known = (each.message_id for each in self.frames_with_ids)
+            message = next(filter(None, known), "")
         return exchange.agent, exchange.operation, message or exchange.task_id
 
     @property
@@ -375,8 +400,7 @@ class CallFacts:
         exchange = self.exchange
         if not exchange.task_id:
             return []
-        calls = self.session.calls_of_task(exchange)
-        return [each for each in calls if each.id != exchange.id]
+        return self.session.calls_of_task(exchange)
 
     @cached_property
     def was_cancelled(self) -> bool:

@@ -49,6 +49,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the end, ns."""
     connection: int = 0
     exchange: int = 0
+    agent: str = ""
+    operation: str = ""
     task_id: str = ""
     received: str = ""
     """What the client last received, and when."""

@@ -32,9 +32,7 @@ def find_ending(session: SessionCalls, exchange: Exchange) -> Ending | None:
     )
     if not is_doubtful and session.find_lost(exchange) is None:
         return None
-    call = session.call(exchange.id)
-    session.forget(call)  # its frames may be many
-    return _judge_call(session, call)
+    return _judge_call(session, CallFacts(exchange, session))
 
 
 class FollowingFindings:
@@ -187,10 +185,12 @@ def _judge_call(session: SessionCalls, call: CallFacts) -> Ending | None:
             at=call.ended,
             connection=exchange.connection,
             exchange=exchange.id,
+            agent=exchange.agent,
+            operation=exchange.operation,
             task_id=exchange.task_id,
-            received=call.describe_received(),
-            ended_by=call.describe_end(),
-            agent_did=call.describe_agent(),
+            received="" if session.is_brief else call.describe_received(),
+            ended_by="" if session.is_brief else call.describe_end(),
+            agent_did="" if session.is_brief else call.describe_agent(),
             evidence=ending.evidence or (call.place(call.last),),
         )
     return None

@@ -122,7 +122,7 @@ def no_credentials(call: CallFacts) -> Ending | None:
     declared = call.declarations
     found = [
         each
-        for each in find_credentials(call.exchange, declared)
+        for each in find_credentials(call.headed, declared)
         if each.location not in ("cookie", "userinfo")
     ]
     schemes = list(declared.schemes.values()) if declared is not None else []
@@ -165,7 +165,7 @@ def credentials_refused(call: CallFacts) -> Ending | None:
     if not _is_refused(call):
         return None
     exchange = call.exchange
-    found = find_credentials(call.exchange, call.declarations)
+    found = find_credentials(call.headed, call.declarations)
     used = ", ".join(dict.fromkeys(str(each).partition(":")[0] for each in found))
     forbidden = exchange.status == _UNAUTHENTICATED[1] or exchange.grpc_status == 7
     return Ending(
@@ -361,7 +361,7 @@ def invented_task(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if exchange.operation not in SENDS or "TASK_NOT_FOUND" not in exchange.error:
         return None
-    request = next((each for each in call.frames if each.task_id), None)
+    request = next((each for each in call.frames_with_ids if each.task_id), None)
     if request is None or any(each.events for each in call.other_calls):
         return None
     return Ending(
@@ -402,7 +402,7 @@ def stream_error(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if not (exchange.error and exchange.events and call.state in ACTIVE) or exchange.ours:
         return None
-    is_timed = bool(header_value(exchange.request_headers, b"grpc-timeout"))
+    is_timed = bool(header_value(call.headed.request_headers, b"grpc-timeout"))
     if exchange.grpc_status == _DEADLINE_EXCEEDED or (
         exchange.grpc_status == _CANCELLED and is_timed
     ):

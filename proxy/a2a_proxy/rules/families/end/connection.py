@@ -123,8 +123,8 @@ def wrong_protocol(call: CallFacts) -> Ending | None:
     if not _is_judged(call) or call.exchange.ours:
         return None
     body = call.error_body[:2000] if call.exchange.status in (400, 497) else b""
-    upstream = _host(call)
     if any(words in body for words in _PLAIN_HTTP_WORDS):
+        upstream = _host(call)
         return Ending(
             summary=f"{upstream} speaks TLS, and the request was sent in plain text",
             next_step=f"start the proxy with --upstream https://{upstream}, or write https in the "
@@ -132,6 +132,7 @@ def wrong_protocol(call: CallFacts) -> Ending | None:
         )
     unread = (each.note for each in call.frames if each.kind is FrameKind.UNDECODABLE)
     if any(map(_HTTP2_START.search, unread)):
+        upstream = _host(call)
         return Ending(
             summary=f"{upstream} answers with HTTP/2 (a gRPC port), the request was HTTP/1.1",
             next_step=f"start the proxy with --upstream-grpc {upstream}, and --upstream with the "

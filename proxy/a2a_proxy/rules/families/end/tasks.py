@@ -74,7 +74,7 @@ def answered_elsewhere(call: CallFacts) -> Ending | None:
             request = next(
                 (
                     frame
-                    for frame in call.session.call(each.id).frames
+                    for frame in call.session.call(each.id).frames_with_ids
                     if frame.kind is FrameKind.REQUEST and not frame.task_id
                 ),
                 None,
