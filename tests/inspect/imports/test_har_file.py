@@ -298,6 +298,94 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "1 entry that is no HTTP call" in source.lacks
 
 
+def _without(member: str) -> dict[str, Any]:
+    return {name: value for name, value in entry().items() if name != member}
+
+
+NOT_VALID = {
+    "no request": (_without("request"), "it has no member 'request'"),
+    "no start": (_without("startedDateTime"), "it has no member 'startedDateTime'"),
+    "another type": ({**entry(), "timings": 3}, "a member is of another type than in the format"),
+    "base64": (
+        entry(content={"encoding": "base64", "text": "abcde"}),
+        "a body is not base64, as its `encoding` says",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_VALID)
+def test_invalid_entries_are_left_out_and_counted(case: str, tmp_path: Path) -> None:
+    """The others are imported; the words are those of the format."""
+    odd, why = NOT_VALID[case]
+    path = har(tmp_path / "a.har", entry(), odd, odd)
+    assert len(imported(path, tmp_path / "a.db")) == 1
+    (left_out,) = [each for each in open_import(path).lacks if "not valid" in each]
+    at = json.dumps(entry())
+    assert left_out.startswith(
+        f"2 entries that are not valid; the first at byte {_place(path, at)}"
+    )
+    assert why in left_out
+
+
+def _place(path: Path, first: str) -> int:
+    """Return the offset of the second entry."""
+    return path.read_text().index(first) + len(first) + 2
+
+
+def test_entry_without_a_response_is_no_fault_of_a_peer(tmp_path: Path) -> None:
+    """Programs that mock write none, or null: neither side is judged for it."""
+    path = har(tmp_path / "a.har", _without("response"), {**entry(), "response": None})
+    calls = imported(path, tmp_path / "a.db")
+    assert [(each.operation, each.how) for each in calls] == [("GetTask", "connection lost")] * 2
+    with Recording(tmp_path / "a.db") as recording:
+        rules = {row.finding.rule for row in recording.read_findings()}
+    assert rules <= {"A2A-VER-001", "IMPORT"}
+
+
+@pytest.mark.parametrize(
+    "member", ["encoding", "_encoding", "_content", "lower", "name", "no headers"]
+)
+def test_requests_as_other_programs_write_them(member: str, tmp_path: Path) -> None:
+    """The body as base64 or in `_content`, the method in lower case, a name that is no token, no
+    header fields: what the file lacks is no fault of a peer."""
+    call = entry()
+    request = call["request"]
+    posted = request["postData"]
+    if member.endswith("encoding"):
+        posted[member], posted["text"] = (
+            "base64",
+            base64.b64encode(posted["text"].encode()).decode(),
+        )
+    elif member == "_content":
+        request["_content"] = request.pop("postData")
+    elif member == "lower":
+        request["method"] = "post"
+    elif member == "no headers":
+        del request["headers"], call["response"]["headers"]
+    else:
+        request["headers"].append(field("a b", "c"))
+    (found,) = imported(har(tmp_path / "a.har", call), tmp_path / "a.db")
+    with Recording(tmp_path / "a.db") as recording:
+        assert {row.finding.rule for row in recording.read_findings()} <= {"A2A-VER-001", "IMPORT"}
+    assert (found.operation, found.events, found.error) == ("GetTask", 1, "")
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_codings_of_a_file(coding: str, tmp_path: Path) -> None:
+    path = har(tmp_path / "a.har", entry())
+    path.write_bytes(path.read_text().encode(coding))
+    assert len(imported(path, tmp_path / "a.db")) == 1
+
+
+def test_truncated_file(tmp_path: Path) -> None:
+    """What is before its end is imported, and the place is named."""
+    path = har(tmp_path / "a.har", entry(), entry())
+    text = path.read_text()[:-20]
+    path.write_text(text)
+    assert len(imported(path, tmp_path / "a.db")) == 1
+    assert f"its end: it is truncated after {len(text)} bytes" in open_import(path).lacks
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -306,11 +394,11 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
         ("{}", "not a HAR file"),
         ('{"log": {"entries": [', "truncated"),
         ('{"log": {"entries": []}}', "no HTTP call"),
-        ('{"log": {"entries": [{"a" 1}]}}', "the entry at byte 21 is not valid: Expecting ':'"),
-        ('{"log": {"entries": [{"request": 1}]}}', "21 is not valid: it has no member 'response'$"),
+        ('{"log": {"entries": [{"a" 1}]}}', "at byte 21: it is not JSON: Expecting ':'"),
+        ('{"log": {"entries": [{"response": 1}]}}', "at byte 21: it has no member 'request'$"),
         (
             '{"log": {"entries": [{"request": 1, "response": 1, "startedDateTime": "x"}]}}',
-            "21 is not valid: 'x' is not a time in ISO 8601$",
+            "at byte 21: 'x' is not a time in ISO 8601$",
         ),
         (
             (
@@ -332,17 +420,16 @@ def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: 
 @pytest.mark.parametrize(
     "start", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"]
 )
-def test_a_time_that_a_recording_cannot_hold_is_refused(start: str, tmp_path: Path) -> None:
-    """Of the call, of the sum of its phases, or of one event."""
+def test_time_that_a_recording_cannot_hold(start: str, tmp_path: Path) -> None:
+    """Of the call, of the sum of its phases, or of one event: the entry is left out."""
     late, stream = entry(), chromium_stream(EVENT % "true", body=None)
     late["timings"]["wait"] = 1e300
     stream["_eventSourceMessages"][0]["time"] = 1e300
     for each in (entry(start), late, stream):
-        with pytest.raises(
-            UserError, match=r" is not valid: a time is before 1970 or after 2262$"
-        ) as refused:
-            open_import(har(tmp_path / "a.har", entry(), each))
-        assert refused.value.hint
+        source = open_import(har(tmp_path / "a.har", entry(), each))
+        (left_out,) = [each for each in source.lacks if "not valid" in each]
+        assert left_out.startswith("1 entry that is not valid; the first at byte ")
+        assert left_out.endswith(": a time is before 1970 or after 2262")
 
 
 @pytest.mark.parametrize("start", ["1970-01-01T00:00:00Z", "2262-04-11T23:47:00Z"])

@@ -1,6 +1,7 @@
 """`a2a-inspect import`: a file of another program to a recording."""
 
 import importlib.util
+import io
 import shutil
 import sys
 import tempfile
@@ -23,6 +24,10 @@ _CAPTURE_MAGICS = tuple(
 """The first bytes of pcapng and pcap files."""
 _COMPRESSED_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """The first bytes of gzip and Zstandard."""
+
+
+_UTF16_CODINGS = {b"\1\0\1\0": "utf-16-le", b"\0\1\0\1": "utf-16-be"}
+"""Codings by where the first four bytes of JSON are NUL."""
 
 
 def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None:
@@ -76,7 +81,10 @@ def open_import(path: Path) -> ImportSource:
             f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE"
         )
     if first not in _CAPTURE_MAGICS:
-        return HarFile(path, stream)
+        coding = _UTF16_CODINGS.get(bytes(byte and 1 for byte in first)) or (
+            "utf-16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
+        )
+        return HarFile(path, _decode_utf16(stream, coding) if coding else stream)
     if importlib.util.find_spec("dpkt") is None:
         raise UserError(
             f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap")
@@ -84,6 +92,17 @@ def open_import(path: Path) -> ImportSource:
     from a2a_inspect.imports.packet_capture import PacketCapture
 
     return PacketCapture(path, stream)
+
+
+def _decode_utf16(stream: BinaryIO, coding: str) -> BinaryIO:
+    """Return a private copy in UTF-8, as editors and shells on Windows do not write it."""
+    stream.seek(0)
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - the source closes it
+    with io.TextIOWrapper(stream, coding, errors="replace", newline="") as text_stream:
+        while piece := text_stream.read(1 << 20):
+            copy.write(piece.encode("utf-8", "replace"))
+    copy.seek(0)
+    return copy
 
 
 def _open_seekable(path: Path) -> BinaryIO:

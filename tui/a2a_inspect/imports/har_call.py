@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -22,6 +22,9 @@ _MS = 1_000_000
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII
 )
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""Name of a header field."""
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _BLOCK = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r|\Z)", re.DOTALL)
 """An event of an event stream with its empty line."""
 _DATA_LINE = re.compile(rb"^data(?::|$)", re.MULTILINE)
@@ -61,7 +64,7 @@ class HarCall:
             raise EntryError(str(wrong)[:200]) from wrong
 
     def _read_entry(self, entry: Any, creator: str) -> None:
-        request, response = entry["request"], entry["response"]
+        request, response = entry["request"], entry.get("response") or {}
         self._creator = creator
         self.ended = 0
         """Time of its end, ns."""
@@ -72,6 +75,8 @@ class HarCall:
         self.authority = url.netloc.rpartition("@")[2]
         self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         self._method = str(request["method"])
+        if self._method.upper() in _METHODS:  # some programs write their own spelling
+            self._method = self._method.upper()
         self.is_call = (
             url.scheme in ("http", "https") and bool(self.authority) and self._method != "CONNECT"
         )
@@ -79,9 +84,10 @@ class HarCall:
         by itself."""
         self.is_call = self.is_call and entry.get("_resourceType") not in _BODILESS_TYPES
         self._peer = str(entry.get("serverIPAddress") or "").strip("[]")
-        self._request_fields = _fields_of(request["headers"])
-        self._status, self._reason = int(response["status"]), str(response.get("statusText") or "")
-        answered = _fields_of(response["headers"])
+        self._request_fields = self._read_fields(request)
+        self._status = int(response.get("status") or 0)
+        self._reason = str(response.get("statusText") or "")
+        answered = self._read_fields(response)
         media = (
             f"{_field_value(self._request_fields, 'content-type')} "
             f"{_field_value(answered, 'content-type')}"
@@ -94,8 +100,12 @@ class HarCall:
         self._how = ours.get("how") if creator == _OURS else response.get("_error")
         self._writer = self._choose_writer()
         self._read_times(entry)
-        posted = request.get("postData") or {}
-        self._request_body = self._read_body(posted, posted.get("_encoding"), self._request_fields)
+        posted = request.get("postData") or request.get("_content") or {}
+        coding = posted.get("encoding") or posted.get("_encoding")
+        if posted.get("params") and not posted.get("text"):
+            pairs = [(each["name"], each.get("value") or "") for each in posted["params"]]
+            posted = {"text": urlencode(pairs)}
+        self._request_body = self._read_body(posted, coding, self._request_fields)
         content = response.get("content") or {}
         self._response_body = self._read_body(content, content.get("encoding"), answered)
         size = content.get("size") or 0
@@ -118,6 +128,21 @@ class HarCall:
             if (each["kind"], each["direction"]) == ("end", "to_agent")
         )
         self._half_closed = next((parse_time(each["at"]) for each in ends), 0)
+
+    def _read_fields(self, message: Any) -> Fields:
+        """Return the header fields without pseudo-header fields, which browsers list too."""
+        found = []
+        if (headers := message.get("headers")) is None:
+            body = message.get("postData") or message.get("content") or {}
+            found = [("Content-Type", str(body["mimeType"]))] if body.get("mimeType") else []
+            self.lacks.add("header fields of some messages")
+        for each in headers or ():
+            name, value = str(each["name"]), str(each["value"])
+            if _NAME.fullmatch(name):
+                found.append((name, value))
+            elif not name.startswith(":"):
+                self.lacks.add("some header fields: their names cannot be sent")
+        return found
 
     def _read_event_messages(self, messages: Any) -> None:
         """Take the times of events from Chromium, and the events themselves if the body is
@@ -150,7 +175,10 @@ class HarCall:
         if not text:
             return b""
         if encoding == "base64":
-            return base64.b64decode(text, validate=False)
+            try:
+                return base64.b64decode(text, validate=False)
+            except ValueError as wrong:
+                raise EntryError("a body is not base64, as its `encoding` says") from wrong
         declared = _field_value(fields, "content-type").lower()
         if self._creator == _MITMPROXY and "json" not in declared and "charset" not in declared:
             # It reads bodies of unknown charset as Latin-1, which is reversed here.
@@ -356,12 +384,6 @@ _BODY_KINDS = frozenset(
     {"request", "response", "event", "error", "comment", "other", "undecodable"}
 )
 """Kinds of frames that are a message or an event of a body."""
-
-
-def _fields_of(headers: Any) -> list[tuple[str, str]]:
-    """Return the header fields without pseudo-header fields, which browsers list too."""
-    fields = [(str(each["name"]), str(each["value"])) for each in headers]
-    return [each for each in fields if not each[0].startswith(":")]
 
 
 def _field_value(fields: Fields, lowercase_name: str) -> str:

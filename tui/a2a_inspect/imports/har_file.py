@@ -52,17 +52,27 @@ class HarFile:
         self._creator = ""
         self._lacks: set[str] = set()
         self._left_out = 0
+        self._invalid: list[str] = []
+        """Why entries are not valid."""
+        self._truncated_at = 0
+        """Bytes of the file, if it ends too early."""
         hosts: dict[str, None] = {}
         places: list[_EntryPlace] = []
         for offset, size in self._find_entries(self._stream):
-            call = self._read_call(offset, size)
+            try:
+                call = self._read_call(offset, size)
+            except EntryError as wrong:
+                self._invalid.append(f"at byte {offset}: {wrong}")
+                continue
             if call.is_call:
                 hosts[call.upstream] = None
                 places.append(_EntryPlace(call.started, offset, size))
             else:
                 self._left_out += 1
         if not places:
-            raise UserError(f"{path} has no HTTP call", _FILE_HINT)
+            why = [f"it is truncated after {self._truncated_at} bytes"] * bool(self._truncated_at)
+            why += [f"an entry is not valid, {each}" for each in self._invalid[:1]]
+            raise UserError(": ".join([f"{path} has no HTTP call", *why[:1]]), _FILE_HINT)
         self._places = sorted(places)
         self.started = self._places[0].started
         self.upstreams = tuple(hosts)[:_MAX_NAMED]
@@ -70,14 +80,16 @@ class HarFile:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What the recording lacks because the file lacks it, in words."""
-        what = (
-            "entry that is no HTTP call"
-            if self._left_out == 1
-            else "entries that are no HTTP calls"
-        )
-        left_out = [f"{self._left_out} {what}"] if self._left_out else []
+        left_out = _count_entries(self._left_out, "no HTTP call", "no HTTP calls")
+        invalid = _count_entries(len(self._invalid), "not valid", "not valid")
+        invalid = [f"{each}; the first {self._invalid[0]}" for each in invalid]
         always = ["connections: each call has its own", "bytes of framing", "content codings"]
-        return (*sorted(self._lacks), *left_out, *always)
+        cut = (
+            [f"its end: it is truncated after {self._truncated_at} bytes"]
+            if self._truncated_at
+            else []
+        )
+        return (*sorted(self._lacks), *left_out, *invalid, *cut, *always)
 
     def read_chunks(self) -> Iterator[Chunk]:
         """Yield the records in order of time. Raises UserError."""
@@ -115,10 +127,8 @@ class HarFile:
         data = self._stream.read(size)
         try:
             return HarCall(json.loads(data), self._creator)
-        except (EntryError, ValueError, RecursionError) as wrong:
-            raise UserError(
-                f"{self._path}: the entry at byte {offset} is not valid: {wrong}", _FILE_HINT
-            ) from wrong
+        except (ValueError, RecursionError) as wrong:
+            raise EntryError(f"it is not JSON: {wrong}") from wrong
 
     def _find_entries(self, stream: BinaryIO) -> Iterator[tuple[int, int]]:
         """Yield offset and size of each entry. The position of `stream` may change between two
@@ -168,7 +178,7 @@ class HarFile:
             reason = "is not a HAR file: it has no `log.entries`" if base or buffer else "is empty"
             raise UserError(f"{self._path} {reason}", _FILE_HINT)
         if depth:
-            raise UserError(f"{self._path} is truncated", _FILE_HINT)
+            self._truncated_at = base + len(buffer)
 
     def _check_buffer(self, data: bytes, offset: int) -> None:
         """Check the bytes read at `offset` of the file. Raises UserError."""
@@ -185,6 +195,13 @@ class HarFile:
             )
         if creator := _CREATOR.search(data):
             self._creator = creator[1].decode("utf-8", "replace")
+
+
+def _count_entries(count: int, one: str, more: str) -> list[str]:
+    """Return the number of entries that are left out, in words, if there are any."""
+    if count == 1:
+        return [f"1 entry that is {one}"]
+    return [f"{count} entries that are {more}"] if count else []
 
 
 def _collect_calls(chunks: Iterator[Chunk], call: HarCall, lacks: set[str]) -> Iterator[Chunk]:
