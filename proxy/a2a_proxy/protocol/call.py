@@ -226,6 +226,10 @@ class ExchangeDecoder(State):
                 )
         link.touched[exchange.id] = exchange
 
+    def read_wrapped(self, body: ByteSpan, out: Out) -> bool:  # noqa: ARG002 - only over HTTP
+        """Emit what is inside a body that is no answer by itself; return whether something is."""
+        return False
+
     def record_error(self, code: int, line: str) -> None:
         """Record that the exchange ended in an error, described in one line; the first error is
         kept."""

@@ -1,9 +1,10 @@
-"""Splits a body into JSON objects and arrays where a peer sends them in place of server-sent
-events: one a line (NDJSON), each after U+001E (RFC 7464), or one after another."""
+"""Splits a body into JSON objects where a peer sends them in place of server-sent
+events: one a line (NDJSON), each after U+001E (RFC 7464), one after another, or in an array."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 import msgspec
 
@@ -12,8 +13,8 @@ from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent
 from a2a_proxy.wire.sse import BOM, SseEvent
 
-_BETWEEN = re.compile(rb"[\s\x1e,\xef\xbb\xbf]*")
-"""Blanks, separators, and the bytes of a byte order mark."""
+_BETWEEN = re.compile(rb"[\s\x1e,\[\]\xef\xbb\xbf]*")
+"""Blanks, separators, the brackets of an array, and the bytes of a byte order mark."""
 _MAX_BETWEEN = 1024
 """Bytes between two values that are kept as their framing; more are an event without data."""
 _JSON = re.compile(rb'\s*(?:\x1e|\{\s*["}]|\[\s*[{\[\]])')
@@ -21,6 +22,26 @@ _JSON_BEGIN = re.compile(rb"\s*[\[{]?\s*\Z")
 _FIELD = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:")
 _PAGES = (b"<!doctype", b"<html", b"<?xml")
+_MAX_LAYERS = 2
+_decode_string = msgspec.json.Decoder(str).decode
+
+
+def unwrap_text(data: bytes) -> tuple[bytes, str]:
+    """Return what a body contains that is as a whole a JSON string, base64, or base64 in a JSON
+    string, and its form in words; the form is
+    empty if it is another body."""
+    forms: list[str] = []
+    while len(forms) < _MAX_LAYERS and "base64" not in forms:
+        text = data.strip()
+        try:
+            if text[:1] == b'"':
+                data, form = _decode_string(text).encode(), "a JSON string"
+            else:
+                data, form = b64decode(text, validate=True), "base64"
+        except ValueError:  # also of msgspec
+            break
+        forms.insert(0, form)
+    return data, " in ".join(forms)
 
 
 def guess_container(data: bytes) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -94,6 +97,7 @@ def test_events_under_another_content_type_are_events(binding: str, kind: str) -
     played = everywhere(script.done())
     assert [each.kind for each in answers(played)] == [FrameKind.EVENT] * 3 + [FrameKind.END]
     assert played.exchange.states == ("submitted", "working", "completed")
+    assert played.exchange.error == f"server-sent events under {kind}"
     assert played.exchange.streaming
 
 
@@ -210,11 +214,127 @@ def test_a_page_as_an_event_stream_is_no_stream() -> None:
     assert played.exchange.error == "HTTP 200 instead of JSON-RPC"
 
 
-def test_other_answers_are_not_split() -> None:
-    """A call that does not stream, and an error status."""
-    body = value("jsonrpc", {"task": task()}) + b"\n" + value("jsonrpc", {"task": task()})
-    unary = Http().call("SendMessage", ask(), a2a_version="1.0").answer(body)
-    failed = call("jsonrpc").answer(body, status="400 Bad Request")
-    for script in (unary, failed):
-        (frame,) = answers(everywhere(script))
-        assert frame.payload == body
+def unary(binding: str) -> Http:
+    """A call with one answer."""
+    if binding == "rest":
+        return Http().request("POST /message:send", ask(), a2a_version="1.0")
+    return Http().call("SendMessage", ask(), a2a_version="1.0")
+
+
+_FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "inside a JSON string": lambda body: json.dumps(body.decode()).encode(),
+    "inside base64": base64.b64encode,
+    "inside base64 in a JSON string": lambda body: b'"%s"' % base64.b64encode(body),
+}
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "text/event-stream"])
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("call", [call, unary])
+def test_answers_inside_a_body_are_read(
+    binding: str, kind: str, form: str, call: Callable[[str], Http]
+) -> None:
+    """A body that is as a whole a JSON string or base64: one answer, an error, or events."""
+    events = b"".join(b"data: " + value(binding, each) + b"\n\n" for each in _RESULTS)
+    error = {"error": _ERROR} if binding == "rest" else {"id": 1, "error": _ERROR}
+    bodies = (value(binding, _RESULTS[0]), events, json.dumps({"jsonrpc": "2.0"} | error).encode())
+    for body in bodies:
+        played = everywhere(call(binding).answer(_FORMS[form](body) + b"\n", content_type=kind))
+        found = [each for each in answers(played) if each.kind is not FrameKind.END]
+        assert [each.note for each in found] == [form] * len(found)
+        if body is bodies[2]:
+            assert "-32004: no stream here" in played.exchange.error
+            continue
+        assert found[0].payload == value(binding, _RESULTS[0])
+        assert played.exchange.states[0] == "submitted"
+        assert len(found) == (3 if body is events else 1)
+        assert played.exchange.error == f"answer {form}"
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize("text", ["OK", "data", '"OK"', '"{"', "e30", "bnVsbA=="])
+def test_texts_hold_no_answer(binding: str, text: str) -> None:
+    """Base64 and JSON strings of something else."""
+    played = everywhere(unary(binding).answer(text.encode(), content_type="text/plain"))
+    (frame,) = answers(played)
+    assert (frame.payload, frame.note) == (text.encode(), "")
+    assert played.exchange.error
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize("form", ["sse", "lines", "records", "array"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_several_objects_for_one_are_events(binding: str, form: str, status: int) -> None:
+    """Also with an error status, which is an error."""
+    if (binding, form) == ("jsonrpc", "array"):
+        return  # read as a batch of responses: `test_array_for_one`
+    values = [value(binding, each) for each in _RESULTS]
+    body = {
+        "sse": b"".join(b"data: %s\n\n" % each for each in values),
+        "lines": b"\n".join(values),
+        "records": b"".join(b"\x1e%s\n" % each for each in values),
+        "array": b"[%s]" % b", ".join(values),
+    }[form]
+    script = unary(binding).answer(body, content_type="application/json", status=status)
+    played = everywhere(script)
+    events = [each for each in answers(played) if each.kind is FrameKind.EVENT]
+    assert [each.payload for each in events] == values
+    rebuilt = [rebuild_event(each.framing, each.payload) for each in answers(played)]
+    assert b"".join(rebuilt) == body
+    assert played.exchange.states == ("submitted", "working", "completed")
+    line = "server-sent events in place of one object" if form == "sse" else "several objects"
+    assert played.exchange.error.startswith(line)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_array_of_events(binding: str, kind: str) -> None:
+    """In place of a stream; the answer to a batch is an array, too."""
+    body = b"[%s]" % b",\n".join(value(binding, each) for each in _RESULTS)
+    played = everywhere(call(binding).answer(body, content_type=kind))
+    assert played.exchange.states == ("submitted", "working", "completed")
+    assert played.exchange.error == "JSON in place of server-sent events"
+    rebuilt = [rebuild_event(each.framing, each.payload) for each in answers(played)]
+    assert b"".join(rebuilt) == body
+
+
+@pytest.mark.parametrize("call", [call, unary])
+def test_array_for_one(call: Callable[[str], Http]) -> None:
+    """Its object counts; clients that sent no batch cannot read it."""
+    played = everywhere(call("jsonrpc").answer(b" [%s]" % value("jsonrpc", _RESULTS[0])))
+    assert played.exchange.states == ("submitted",)
+    assert played.exchange.error == "array in place of one object"
+
+
+def test_answer_to_a_batch_is_no_container() -> None:
+    calls = [
+        {"jsonrpc": "2.0", "id": at, "method": "SendStreamingMessage", "params": ask()}
+        for at in (1, 2)
+    ]
+    script = Http().request("POST /", calls, a2a_version="1.0")
+    body = b"[%s]" % b",".join(value("jsonrpc", each) for each in _RESULTS[:2])
+    played = everywhere(script.answer(body))
+    assert [each.note for each in answers(played)] == ["batch"] * 2
+    assert not played.exchange.error
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize("body", [b"upstream exploded\n\n", bytes(range(200)), b'{"a\n\n'])
+def test_body_without_an_event_is_kept_whole(binding: str, body: bytes) -> None:
+    """Under `text/event-stream`, where clients ignore it."""
+    for script in (call(binding), unary(binding)):
+        played = everywhere(script.stream().chunk(body[:9]).chunk(body[9:]).done())
+        (frame,) = answers(played)
+        assert (frame.kind, frame.payload) == (FrameKind.OTHER, body)
+        assert played.exchange.error.startswith("HTTP 200 instead of JSON")
+
+
+def test_many_objects_for_one_are_one_body() -> None:
+    """Looked for in linear time, and no more than some."""
+    body = b"{}\n" * 1_000_000
+    script = unary("jsonrpc").answer(body)
+    began = time.process_time()
+    (frame,) = answers(play(script))
+    assert time.process_time() - began < 5
+    assert frame.size == len(body)

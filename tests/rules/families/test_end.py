@@ -438,11 +438,46 @@ def test_json_in_its_own_container(binding: str) -> None:
     assert "without a byte order mark" in marked.next_step
     (other,) = endings(call('{"ok":true}')).values()
     assert (other.cause, other.actor) == ("no-result", Actor.AGENT)
-    for wrapped in (json.dumps(result), b64encode(result.encode()).decode()):
-        (ending,) = endings(call(wrapped)).values()
+    error = '{"error":{"code":-32004,"message":"over"}}'
+    if binding == "jsonrpc":
+        error = f'{{"jsonrpc":"2.0","id":1,{error[1:]}'
+    event = f"data: {result}\n\n"
+    for body, words in (
+        (json.dumps(result), "one JSON object inside a JSON string"),
+        (b64encode(result.encode()).decode(), "one JSON object inside base64"),
+        (json.dumps(error), "a JSON error inside a JSON string"),
+        (json.dumps(event * 2), "2 server-sent events inside a JSON string"),
+        (event, "1 server-sent event under `application/"),
+        (f"{result}\n{result}", "2 JSON objects (NDJSON)"),
+        (f"[{result},{result}]", "an array of 2 JSON objects"),
+    ):
+        (ending,) = endings(call(body)).values()
         assert ending.cause == "wrong-container"
-        assert "one JSON object inside" in ending.summary
-        assert "task" not in ending.next_step
+        assert f"the answer is {words}" in ending.summary
+        assert ("it says" in ending.summary) == ("-32004" in body)
+        assert "one object is due" in ending.summary
+
+
+@HTTP
+@pytest.mark.parametrize("media", ["application/json", "text/plain", None])
+def test_events_under_another_content_type(binding: str, media: str | None) -> None:
+    """The events count, and clients do not read them."""
+    results = (snapshot(), status("COMPLETED", second=1))
+    wrapped = (
+        results
+        if binding == "rest"
+        else [{"jsonrpc": "2.0", "id": 1, "result": each} for each in results]
+    )
+    body = "".join(f"data: {json_text(each)}\n\n" for each in wrapped)
+    options: dict[str, Any] = {"reply_headers": {"Content-Type": media}}
+    call = (
+        rest("POST", "/message:stream", send(), body, **options)
+        if binding == "rest"
+        else rpc("SendStreamingMessage", send(), answer=body, **options)
+    )
+    (ending,) = endings(call).values()
+    assert ending.cause == "wrong-container"
+    assert "the answer is 2 server-sent events" in ending.summary
 
 
 @HTTP

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.values import Binding, FrameKind
+from a2a_proxy.model.values import Binding, Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, Direction, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
 from a2a_proxy.protocol.call import (
@@ -30,13 +30,18 @@ from a2a_proxy.protocol.call import (
 )
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState, Life
-from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.operations import (
+    OPERATION_BY_NAME,
+    STREAMING_OPERATIONS,
+    ResponseKind,
+)
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import MAX_BODY_SIZE, BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
-from a2a_proxy.wire.json_sequence import JsonSequence, guess_container
+from a2a_proxy.wire.json_sequence import JsonSequence, guess_container, unwrap_text
 from a2a_proxy.wire.sse import BOM, SseEvent, SseSplitter
 
 _OTHER_BINDING = Binding.OTHER
@@ -54,9 +59,15 @@ _SEQUENCE_TYPES = frozenset(
 _EVENT_FIELDS = (b"data:", b"event:")
 """Fields by which an event stream is recognised under another content type."""
 _BLANKS = BOM + b"\r\n"
+_EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.STREAM})
+"""Answers whose form is that of an event, or nearly."""
 _MAX_HELD = 1 << 20
 """Bytes of a response after which its form is decided."""
 _MAX_HELD_EVENTS = 8
+_MAX_WRAPPED = 1000
+"""Objects in a body that are looked for, and not more."""
+_WRAPPED_SLICE = 1 << 14
+_decode_value = msgspec.json.Decoder(msgspec.Raw).decode
 _MAX_OTHER_BODY = 64 * 1024
 """Bytes kept of a body that cannot be A2A."""
 
@@ -98,7 +109,8 @@ class _Form(IntEnum):
     BODY = 1
     """One message."""
     HELD = 2
-    """It begins with a JSON value: one message, events, or lines that an event stream ignores."""
+    """It begins with a JSON value: one message, events, or lines that an event stream ignores; or
+    with other bytes that an event stream ignores."""
     EVENTS = 3
 
 
@@ -116,6 +128,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     _held: list[SseEvent] = []
     """What a response has consisted of so far if its form is HELD."""
     _is_bound: bool = False
+    _is_unwrapped: bool = False
+    """Whether it was looked for an answer inside the body of the response."""
     _posted_call: bytes = b""
     """JSON-RPC call in the body of a request to the path of a REST operation."""
 
@@ -208,7 +222,11 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         begin = inlet.collected_bytes + data
         kind, exchange = media_type(self.exchange.response_headers), self.exchange
         is_stream = kind == _EVENT_STREAM
-        is_due = exchange.status // 100 == 2 and exchange.operation in STREAMING_OPERATIONS
+        is_due = (
+            exchange.status // 100 == 2
+            and exchange.operation in STREAMING_OPERATIONS
+            and exchange.requests < 2
+        )
         found = guess_container(begin) if is_stream or is_due else "other"
         if not found:
             return
@@ -220,7 +238,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             self._form = _EVENTS if is_sequence else _Form.HELD
             self._events = JsonSequence()
         elif found == "other" and is_stream:
-            self._form, self._events = _EVENTS, SseSplitter()
+            self._form, self._events = _Form.HELD, SseSplitter()
         exchange.streaming = self._form is _EVENTS
         self._split_collected(events)
 
@@ -230,7 +248,9 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         if self._events is not None and begun is not None:
             self._events.feed(begun.data, begun.began, begun.start, begun.end, events)
 
-    def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
+    def _deliver_events(
+        self, events: list[SseEvent], out: Out, *, as_answers: bool = False
+    ) -> None:
         if self._form is not _EVENTS:
             self._held += events
             events = self._release_events()
@@ -239,34 +259,116 @@ class HttpCall(HttpExchange, tag="http", dict=True):
                 other.read_comment(self, event, out)
                 continue
             self.bind_by_response(event.data)
-            _READERS[self.exchange.binding].event(self, event, out)
-            if type(self._events) is JsonSequence and self.exchange.binding is not _OTHER_BINDING:
-                self.record_error(self.exchange.status, "JSON in place of server-sent events")
+            reader = _READERS[self.exchange.binding]
+            if as_answers:
+                reader.response(self, event, out, event.framing)
+            else:
+                reader.event(self, event, out)
 
     def _release_events(self, *, is_end: bool = False) -> list[SseEvent]:
         """Decide the form of a held response once it can be decided; return its events so far."""
-        inlet, sequence = self._bodies[TO_CLIENT], self._events
-        assert type(sequence) is JsonSequence
+        inlet, events = self._bodies[TO_CLIENT], self._events
+        assert events is not None
         is_stream = media_type(self.exchange.response_headers) == _EVENT_STREAM
         is_full = inlet.size > _MAX_HELD or len(self._held) > _MAX_HELD_EVENTS
-        is_one = is_stream and not sequence.is_broken and (is_full or (is_end and sequence.count))
-        if (is_one or sequence.count > 1) and not inlet.problem:
-            self._form, self.exchange.streaming = _EVENTS, True
-            events, self._held = self._held, []
-            inlet.clear()
-            return events
-        if not (is_end or is_full or sequence.is_broken or inlet.problem):
-            return []
-        self._held = []
-        events = []
-        if is_stream and not inlet.problem and not inlet.is_truncated:
-            self._form, self.exchange.streaming = _EVENTS, True
-            self._events = SseSplitter()
-            self._split_collected(events)
-            inlet.clear()
-        else:
-            self._form, self._events = _Form.BODY, None
+        if type(events) is JsonSequence:
+            is_one = is_stream and not events.is_broken and (is_full or (is_end and events.count))
+            if (is_one or events.count > 1) and not inlet.problem:
+                return self._release_held()
+            if not (is_end or is_full or events.is_broken or inlet.problem):
+                return []
+            self._held = []
+            if inlet.problem or inlet.is_truncated or not is_stream:
+                self._form, self._events = _Form.BODY, None
+                return []
+            self._events = events = SseSplitter()
+            self._split_collected(self._held)
+        if is_end:
+            events.finish(inlet.collected_at, self._held)
+        if is_full or any(each.dispatched for each in self._held):
+            return self._release_held()
+        if is_end or inlet.problem:
+            self._form, self._events, self._held = _Form.BODY, None, []
+        return []
+
+    def _release_held(self) -> list[SseEvent]:
+        self._form, self.exchange.streaming = _EVENTS, True
+        events, self._held = self._held, []
+        self._bodies[TO_CLIENT].clear()
         return events
+
+    def read_wrapped(self, body: ByteSpan, out: Out) -> bool:
+        """Emit the answer or the events in a body that is as a whole a JSON string or base64, or
+        events or several objects in place of one; return whether it is."""
+        operation = OPERATION_BY_NAME.get(self.exchange.operation)
+        is_call = self.exchange.binding in (Binding.JSONRPC, Binding.REST, Binding.CARD)
+        if self._is_unwrapped or body.truncated or not is_call or operation is None:
+            return False
+        if operation.answer is ResponseKind.EMPTY:
+            return False
+        self._is_unwrapped = True
+        data, form = unwrap_text(body.data.removeprefix(BOM))
+        data = data if form else body.data
+        kind, first = guess_container(data), len(out)
+        if _is_json(data):
+            if not form:
+                return False
+            piece = SpanPiece(body.began, body.at, body.start, body.end, data, len(data))
+            self.bind_by_response(data)
+            _READERS[self.exchange.binding].response(self, piece, out, "")
+        else:
+            events = self._split_wrapped(kind, data, body)
+            if not events or self.exchange.binding is Binding.CARD:
+                return False
+            self._form, self.exchange.streaming = _EVENTS, True
+            self._deliver_events(events, out, as_answers=operation.answer not in _EVENT_ANSWERS)
+        if form:
+            self.record_error(self.exchange.status, f"{other.INSIDE}{form}")
+        for at, frame in enumerate(out[first:] if form else (), first):
+            if type(frame) is Frame:
+                note = ", ".join(filter(None, (f"inside {form}", frame.note)))
+                out[at] = msgspec.structs.replace(frame, note=note)
+        return True
+
+    def _split_wrapped(self, kind: str, data: bytes, body: ByteSpan) -> list[SseEvent]:
+        """Return the events that a body consists of; none if it consists of something else, or of
+        too many."""
+        if kind not in ("json", "records", "sse"):
+            return []
+        found: list[SseEvent] = []
+        self._events = events = SseSplitter() if kind == "sse" else JsonSequence()
+        for at in range(0, len(data), _WRAPPED_SLICE):
+            events.feed(data[at : at + _WRAPPED_SLICE], body.at, body.start, body.end, found)
+            if len(found) > _MAX_WRAPPED:
+                return []
+        events.finish(body.at, found)
+        values = [each.data for each in found if each.dispatched]
+        is_one = _is_array(data) and len(values) == 1  # of another type, no sequence
+        return found if values and not is_one and all(map(_is_json, values)) else []
+
+    def _record_status(self) -> None:
+        """Record that a call failed by its status, if nothing in the answer says so."""
+        if self.exchange.status >= 400:
+            self.record_error(self.exchange.status, other.http_error_line(self.exchange.status))
+
+    def _record_container(self) -> None:
+        """Record that a call was answered by events in a form that its client does not read, unless
+        they are an error."""
+        exchange, kind = self.exchange, media_type(self.exchange.response_headers)
+        is_json = type(self._events) is JsonSequence
+        is_stream = exchange.operation in STREAMING_OPERATIONS
+        if exchange.binding not in (Binding.JSONRPC, Binding.REST) or not exchange.operation:
+            return
+        if is_json:
+            line = "JSON in place of server-sent events" if is_stream else "several objects for one"
+        elif not is_stream:
+            line = "server-sent events in place of one object"
+        elif kind != _EVENT_STREAM:
+            line = f"server-sent events under {kind[:80] or 'no content type'}"
+        else:
+            return
+        if exchange.events:
+            self.record_error(exchange.status, line)
 
     def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers."""
@@ -303,6 +405,13 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             span, framing = _split_bom(span)
             self.bind_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out, framing)
+            if self._form is _EVENTS:
+                self._finish_stream(event, out)
+            elif self.exchange.binding is Binding.JSONRPC and _is_array(span.data):
+                if not _is_array(self._bodies[TO_AGENT].collected_bytes):
+                    self.record_error(self.exchange.status, other.ARRAY)
+            else:
+                self._record_status()
             is_read = self.exchange.binding not in (_OTHER_BINDING, Binding.WEBHOOK)
             if framing and is_read and self.exchange.method != "DELETE":
                 self.record_error(self.exchange.status, "JSON behind a byte order mark")
@@ -329,6 +438,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
 
     def _finish_stream(self, event: End, out: Out) -> None:
         place = SpanPiece(event.at, event.at, event.start, event.start)
+        self._record_container()
+        self._record_status()
         if not (self.exchange.events or self._bodies[TO_CLIENT].problem):
             other.record_no_result(self)
         detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
@@ -426,6 +537,11 @@ class _BodyInlet(State):
         return self._collector.truncated
 
     @property
+    def collected_at(self) -> int:
+        """Time of the last byte so far, ns."""
+        return self._collector.at
+
+    @property
     def collected_bytes(self) -> bytes:
         """The bytes of the body so far."""
         return self._collector.data
@@ -452,6 +568,18 @@ def _open_inlet(headers: Headers) -> _BodyInlet:
     if encodings in (b"", b"identity"):
         return _BodyInlet(collector)
     return _BodyInlet(collector, ContentDecoder(encodings), is_plain=False)
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether the bytes are one JSON object."""
+    try:
+        return data.lstrip()[:1] == b"{" and bool(_decode_value(data))
+    except UNREADABLE_ERRORS:
+        return False
+
+
+def _is_array(data: bytes) -> bool:
+    return data[:64].lstrip()[:1] == b"["
 
 
 def _split_bom(span: ByteSpan) -> tuple[ByteSpan, str]:

@@ -36,6 +36,9 @@ _A2A_SUFFIXES = (
 """Path endings that only A2A has; other services too have `/tasks` and `/tasks/{id}`."""
 NO_RESULT = "answer without a result of "
 """Begin of the error of a call whose answer is well-formed, and no result of its operation."""
+ARRAY = "array in place of one object"
+INSIDE = "answer inside "
+"""Errors of calls whose answer is in a wrong container."""
 _EXPECTED_FORMATS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "JSON", Binding.CARD: "JSON"}
 
 _CALL_BINDINGS = frozenset({*_EXPECTED_FORMATS, Binding.GRPC, Binding.STDIO})
@@ -103,7 +106,9 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str = "") -> None:
     """Emit a response that is not A2A. It is an error if it answers an A2A call with an error
-    status, or with a body in place of a result."""
+    status, or with a body in place of a result, unless an answer is inside the body."""
+    if body.size and call.read_wrapped(body, out):
+        return
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400

@@ -1,5 +1,7 @@
 """HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line determines the operation."""
 
+from typing import Any
+
 from a2a_proxy.model.values import Dialect, EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out, make_detail
@@ -156,6 +158,10 @@ def _read_odd_result(
     value = decode_untyped(body.data)
     path = call.path
     assert path is not None
+    answer = path.operation.answer
+    is_result = isinstance(value, dict if answer in _EVENT_ANSWERS else dict | list)
+    if kind is FrameKind.RESPONSE and not is_result and call.read_wrapped(body, out):
+        return
     if value is None:
         if kind is FrameKind.EVENT:
             detail = make_detail(note="not JSON", framing=framing)
@@ -163,12 +169,10 @@ def _read_odd_result(
         else:
             other.read_response(call, body, out, framing)
         return
-    if kind is FrameKind.EVENT and isinstance(value, dict) and "error" in value:
-        error = value["error"]
-        code = error.get("code") if isinstance(error, dict) else 0
-        _emit_error(call, body, out, to_int64(code), note, framing)
+    is_error = isinstance(value, dict) and "error" in value
+    if kind is FrameKind.EVENT and is_error:
+        _emit_error(call, body, out, _code_of(value), note, framing)
         return
-    answer = path.operation.answer
     if kind is FrameKind.EVENT or answer in _EVENT_ANSWERS:
         summary = summarise_leniently(value, kind is FrameKind.EVENT)
     else:
@@ -178,8 +182,15 @@ def _read_odd_result(
     if kind is FrameKind.RESPONSE and (
         summary[0] is EventKind.NONE or not isinstance(value, dict | list)
     ):
+        if is_error:
+            _record_error(call, _code_of(value), value)
         other.record_no_result(call)
     call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
+
+
+def _code_of(value: Any) -> int:
+    error = value["error"]
+    return to_int64(error.get("code")) if isinstance(error, dict) else 0
 
 
 def _correct_dialect(call: HttpExchange, data: bytes) -> None:
@@ -197,18 +208,22 @@ def _correct_dialect(call: HttpExchange, data: bytes) -> None:
 def _emit_error(
     call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = ""
 ) -> None:
-    exchange = call.exchange
     value = decode_untyped(body.data) if body.size else None
-    reason, message = read_rest_error(value)
-    if reason == GENERATION_MISMATCH:
-        exchange.dialect = dialect_with_generation(exchange.dialect)
-    line = (
-        error_line(reason, code or "", message)
-        if reason or message
-        else other.http_error_line(code)
-    )
-    call.record_error(code, line)
-    schema = JSON if value is not None else other.schema_for(exchange.response_headers, body)
+    if body.size and not isinstance(value, dict) and call.read_wrapped(body, out):
+        return
+    _record_error(call, code, value)
+    headers = call.exchange.response_headers
+    schema = JSON if value is not None else other.schema_for(headers, body)
     call.emit_frame(
         out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing)
     )
+
+
+def _record_error(call: HttpExchange, code: int, value: object) -> None:
+    reason, message = read_rest_error(value)
+    if reason == GENERATION_MISMATCH:
+        call.exchange.dialect = dialect_with_generation(call.exchange.dialect)
+    line = other.http_error_line(code) if code else "error without a message"
+    if reason or message:
+        line = error_line(reason, code or "", message)
+    call.record_error(code, line)

@@ -1,10 +1,10 @@
 """Causes in the agent's answer: credentials, versions, containers and errors (A2A 1.0 sections
 3.3.2, 3.6, 7.4)."""
 
-from base64 import b64decode
+from collections.abc import Sequence
 
-from a2a_proxy.model.values import Actor, Binding, FrameKind, Severity
-from a2a_proxy.protocol.bindings.other import NO_RESULT
+from a2a_proxy.model.values import Actor, Binding, Frame, FrameKind, Severity
+from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
@@ -32,10 +32,8 @@ from a2a_proxy.rules.examples.objects import (
 )
 from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.families.end.connection import has_card
-from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, is_json_sequence
+from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
-from a2a_proxy.wire.json_sequence import JsonSequence
-from a2a_proxy.wire.sse import SseEvent
 
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
@@ -43,7 +41,9 @@ _NOT_RPC = "HTTP 200"
 """Begin of the error of a call whose answer is no JSON-RPC."""
 _NO_RESULT = (NO_RESULT, "HTTP 2", "events without")
 """Begins of the errors of calls that have an answer without an error and without a result."""
-_ONE_OBJECT = "one JSON object"
+_ONE_OBJECT, _ONE_ERROR = "one JSON object", "a JSON error"
+_INSIDE = "inside "
+"""Begin of the note of an answer that is in a text."""
 _JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
 _ERROR_STEPS = {
     "TASK_NOT_CANCELABLE": "nothing: the task has ended, or cannot be cancelled",
@@ -227,12 +227,16 @@ def version_refused(call: CallFacts) -> Ending | None:
         reply_headers={"Content-Type": "application/x-ndjson"},
     ),
     clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
-    explains=("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-SSE-015"),
+    explains=(
+        *("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-HTTP-005"),
+        *("A2A-HTTP-008", "A2A-RPC-001", "A2A-RPC-003", "A2A-SSE-015"),
+    ),
 )
 def wrong_container(call: CallFacts) -> Ending | None:
     """A call is answered with a body that its content type does not announce, or that its operation
-    does not allow: newline-delimited JSON, JSON text records or plain JSON where an event stream is
-    due, or JSON or HTML under `text/event-stream`.
+    does not allow: newline-delimited JSON, JSON text records, an array or plain JSON where an event
+    stream is due, JSON or HTML under `text/event-stream`, events under another content type or in
+    place of one object, or an answer inside a JSON string or base64.
 
     Clients read the container, not the content: they see an empty stream, or nothing. The agent
     must send the answer as the binding requires it.
@@ -240,21 +244,28 @@ def wrong_container(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if exchange.binding not in HTTP | CARD or exchange.status != 200 or exchange.ours:
         return None
-    what, inside = _read_sequence(call)
+    found = [each for each in call.answers if each.kind is not FrameKind.COMMENT]
+    what = _name_events(call, found)
     if what and exchange.method == "DELETE":
         return None  # its client needs the status only
+    form = found[0].note if found and found[0].note.startswith(_INSIDE) else ""
+    is_error = any(each.kind is FrameKind.ERROR for each in found) or (
+        form and not exchange.error.startswith((INSIDE, NO_RESULT))
+    )
+    inside = f"; it says {exchange.error}" if is_error and (what or form) else ""
     media = call.media_type
     due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
     is_unread = not exchange.error or exchange.error.startswith(_NOT_RPC)
-    is_marked = any(each.framing.startswith(BYTE_ORDER_MARK) for each in call.answers[:1])
+    is_marked = any(each.framing == f"{BYTE_ORDER_MARK}{DATA_MARK}" for each in found[:1])
     if is_marked and {media, due} <= _JSON_TYPES:
         return Ending(
             summary=f"the answer is JSON behind a byte order mark under `{media}`, which many "
             "clients cannot read",
             next_step="send the JSON without a byte order mark (RFC 8259 8.1)",
         )
-    if exchange.error.startswith(_NO_RESULT) and (inner := _unwrap(_read_last(call))):
-        what, inside = inner
+    if form:
+        what = what or (_ONE_ERROR if is_error else _ONE_OBJECT)
+        what += f" {form.partition(',')[0]}"
     if not what and not exchange.events and is_unread and call.by_itself:
         what, inside = _read_body(call.error_body.strip())
         if what == _ONE_OBJECT and media in _JSON_TYPES and due in _JSON_TYPES:
@@ -263,8 +274,10 @@ def wrong_container(call: CallFacts) -> Ending | None:
         return None
     under = f"under `{media}`" if media else "without a content type"
     wanted = f"`{due}` is due"
-    if media == due:
-        wanted = "without the framing of events" if due not in _JSON_TYPES else "not the object"
+    if {media, due} <= _JSON_TYPES:
+        wanted = "one object is due"
+    elif media == due:
+        wanted = "without the framing of events"
     return Ending(
         summary=f"the answer is {what} {under}, {wanted}{inside}",
         next_step="send each object as an event: `data: {...}` and an empty line"
@@ -273,15 +286,21 @@ def wrong_container(call: CallFacts) -> Ending | None:
     )
 
 
-def _read_sequence(call: CallFacts) -> tuple[str, str]:
-    """Return what a body of JSON in place of events is, and the error in it; empty if it is
-    none."""
-    found = [each for each in call.answers if is_json_sequence(each.framing)]
-    if not found:
-        return "", ""
-    is_error = any(each.kind is FrameKind.ERROR for each in found)
-    framing = "".join(each.framing for each in found)
-    return _name_sequence(framing, len(found), call.exchange.error if is_error else "")
+def _name_events(call: CallFacts, found: Sequence[Frame]) -> str:
+    """Return what answers are that are events, or objects in place of events, in a form that is not
+    due; empty if they are in the right one."""
+    if call.exchange.error == ARRAY:
+        return _name_sequence("[", len(found), is_error=False)
+    events = [each for each in found if each.framing]
+    if not events:
+        return ""
+    framing = "".join(each.framing for each in events)
+    if is_json_sequence(events[0].framing):
+        is_error = events[0].kind is FrameKind.ERROR
+        return _name_sequence(framing, len(events), is_error=is_error)
+    is_due = call.media_type == "text/event-stream" and call.exchange.operation in STREAMS
+    count = f"{len(events)} server-sent event{'s' if len(events) > 1 else ''}"
+    return "" if is_due and not events[0].note.startswith(_INSIDE) else count
 
 
 def _read_body(body: bytes) -> tuple[str, str]:
@@ -289,20 +308,14 @@ def _read_body(body: bytes) -> tuple[str, str]:
     known container."""
     if body[:1] == b"<":
         return "an HTML page", ""
-    found: list[SseEvent] = []
-    sequence = JsonSequence()
-    sequence.feed(body, 0, 0, len(body), found)
-    sequence.finish(0, found)
-    values = [decode_payload(each.data, JSON) for each in found if each.dispatched]
-    objects = [each for each in values if isinstance(each, dict)]
-    if not objects or len(objects) < len(values):
+    value = decode_payload(body, JSON)
+    if not isinstance(value, dict):
         return "", ""
-    error: Json = next(
-        (each["error"] for each in objects if isinstance(each.get("error"), dict)), {}
-    )
+    error = value.get("error")
+    if not isinstance(error, dict):
+        return _ONE_OBJECT, ""
     code, text = str(error.get("code", ""))[:12], str(error.get("message", ""))[:80]
-    framing = "".join(each.framing for each in found)
-    return _name_sequence(framing, len(values), f"{code}: {text}" if error else "")
+    return _ONE_ERROR, f"; it says {code}: {text}"
 
 
 def _read_last(call: CallFacts) -> bytes:
@@ -311,28 +324,14 @@ def _read_last(call: CallFacts) -> bytes:
     return call.session.source.read_payload(call.exchange.id, last.seq) if last is not None else b""
 
 
-def _unwrap(body: bytes) -> tuple[str, str] | None:
-    """Return what a body is that is one JSON string or base64 with JSON objects in it, and the
-    error in them; None if it is not."""
-    text, form = decode_payload(body, JSON), "a JSON string"
-    if not isinstance(text, str):
-        form = "base64"
-        try:
-            text = b64decode(body.strip(), validate=True).decode()
-        except ValueError:
-            return None
-    what, inside = _read_body(text.encode().strip())
-    return (f"{what} inside {form}", inside) if what else None
-
-
-def _name_sequence(framing: str, count: int, error: str) -> tuple[str, str]:
+def _name_sequence(framing: str, count: int, *, is_error: bool) -> str:
     if "\x1e" in framing:
-        what = f"{count} JSON text records"
-    elif count > 1:
-        what = f"{count} JSON objects (NDJSON)"
-    else:
-        what = "a JSON error" if error else _ONE_OBJECT
-    return what, f"; it says {error}" if error else ""
+        return f"{count} JSON text records"
+    if "[" in framing:
+        return f"an array of {count} JSON object{'s' if count > 1 else ''}"
+    if count > 1:
+        return f"{count} JSON objects (NDJSON)"
+    return _ONE_ERROR if is_error else _ONE_OBJECT
 
 
 @cause(

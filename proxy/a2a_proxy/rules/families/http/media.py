@@ -152,11 +152,11 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     """
     if context.frame_or_none is None:
         kind = strip_parameters(content_types(context)[1])
-        if kind not in (_JSON_TYPE, _EVENT_STREAM_TYPE):
+        if kind != _JSON_TYPE:
             context.record.writable_notes()["other type"] = kind
         return
     notes = context.record.notes
-    if notes is None or "other type" not in notes:
+    if notes is None or "other type" not in notes or context.exchange.streaming:
         return
     if _is_foreign(context.frame):
         asked, is_streaming = context.request, context.operation in STREAMING_OPERATIONS
@@ -223,8 +223,10 @@ def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
         strip_parameters(content_types(context)[1]),
         context.exchange.status // 100 == 2,
     )
-    if kind in (_A2A_TYPE, _EVENT_STREAM_TYPE) or (
-        is_success and context.operation in STREAMING_OPERATIONS
+    if (
+        kind == _A2A_TYPE
+        or context.exchange.streaming
+        or (is_success and context.operation in STREAMING_OPERATIONS)
     ):
         return
     if _is_foreign(context.frame):

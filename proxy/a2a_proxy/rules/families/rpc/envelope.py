@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.values import Binding, FrameKind, Severity
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import (
@@ -30,7 +31,7 @@ from a2a_proxy.rules.families.rpc.reading import (
     read_envelope,
     short_json,
 )
-from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK
+from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
 
 _REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
@@ -179,7 +180,7 @@ def _is_scalar_answer(context: RuleContext) -> bool:
     section="1.0 9.1; 0.3 3.2.1; JSON-RPC 2.0; RFC 8259",
     hook_points=MESSAGE_HOOKS,
     bindings=HTTP | STDIO,
-    trigger_flags=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN | FrameFlag.FRAMED,
     flagged=http("POST", "/", '{"jsonrpc":"2.0",', answer=json_text(_PARSE_ERROR_BODY)),
     clean=rpc("GetTask", TASK_PARAMS, task()),
 )
@@ -194,9 +195,11 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     or changes bodies.
     """
     frame = context.frame
-    if frame.framing not in ("", f"{BYTE_ORDER_MARK}{DATA_MARK}"):
-        return
     if context.binding is Binding.REST and not _is_json_body(context):
+        return
+    if frame.framing and _is_first_of_several(context):
+        yield RuleFinding(summary="the response is several JSON values; it must be one")
+    if frame.framing not in ("", f"{BYTE_ORDER_MARK}{DATA_MARK}"):
         return
     if context.is_enveloped and not frame.size and _is_body_missing(context):
         side = "request" if is_from_client(context) else "response"
@@ -216,6 +219,20 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
                     f"{place}{f', in `{member}`' if member else ''}"
                 )
             yield RuleFinding(summary=told, value=text[:120])
+
+
+def _is_first_of_several(context: RuleContext) -> bool:
+    """Whether the frame is the first of several values in a body that must be one."""
+    frame = context.frame
+    return (
+        context.binding in HTTP
+        and is_json_sequence(frame.framing)
+        and "[" not in frame.framing
+        and context.exchange.streaming
+        and context.operation not in STREAMING_OPERATIONS
+        and not frame.note.startswith("inside ")
+        and context.record.writable_notes().setdefault("several values", frame.seq) == frame.seq
+    )
 
 
 def _is_body_missing(context: RuleContext) -> bool:

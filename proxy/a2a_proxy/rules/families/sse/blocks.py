@@ -14,7 +14,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _EMPTY_LINE = re.compile(r"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)\Z")
-_SEQUENCE = re.compile(rf"[\s\x1e,{BYTE_ORDER_MARK}]*{DATA_MARK}")
+_SEQUENCE = re.compile(rf"[\s\x1e,\[\]{BYTE_ORDER_MARK}]*{DATA_MARK}")
 
 
 def is_json_sequence(framing: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.values import EVENT_WRAPPERS, Actor, EventKind, Frame, FrameKind, Severity
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     HTTP,
@@ -26,7 +27,7 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
-from a2a_proxy.rules.families.sse.blocks import is_terminated
+from a2a_proxy.rules.families.sse.blocks import is_json_sequence, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
@@ -115,9 +116,10 @@ def no_response(context: RuleContext) -> Iterator[RuleFinding]:
     agent must wrap each event in a JSON-RPC response.
     """
     frame = context.frame
-    if not (frame.kind is FrameKind.UNDECODABLE or context.is_bare_event) or not _is_complete_event(
-        frame
-    ):
+    is_foreign = frame.kind is FrameKind.UNDECODABLE or context.is_bare_event
+    if not is_foreign or not _is_complete_event(frame):
+        return
+    if is_json_sequence(frame.framing) and context.operation not in STREAMING_OPERATIONS:
         return
     if (
         context.is_bare_event
