@@ -17,6 +17,7 @@ from a2a_proxy.protocol.errors import (
     error_line,
     message_with_details,
     parse_rest_error,
+    read_error_body,
     rpc_reason,
 )
 
@@ -285,3 +286,32 @@ def test_each_code_of_a2a_has_a_reason_of_its_own(reasons: dict[int, str]) -> No
 )
 def test_a_grpc_status_is_a_number_of_at_most_nine_digits(said: bytes, status: int) -> None:
     assert GrpcOutcome(((b"grpc-status", said),)).status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"error": "bad", "issues": [{"path": ["a"], "message": "due"}]}', "bad (a: due)"),
+        (b'{"detail": [{"loc": ["body", "id"], "msg": "missing"}]}', "body.id: missing"),
+        (b'{"message": "no"}', "no"),
+        (b'{"errors": ["one", "two"]}', "one, two"),
+        (b'{"title": "Bad", "detail": "worse", "type": "about:blank"}', "worse"),
+        (b'"no such route"', "no such route"),
+        (b"upstream exploded.\nat line 3", "upstream exploded"),
+        (b"<!doctype html><html><TITLE lang=en>\nSign in &amp; out </TITLE>", "Sign in & out"),
+        (b"<html><p>no title</p>", ""),
+        (b"\x89PNG\r\n\x1a\n", ""),
+        (b"", ""),
+    ],
+)
+def test_error_bodies_of_any_form(body: bytes, message: str) -> None:
+    """What no version of A2A defines, too."""
+    assert read_error_body(body)[1] == message
+
+
+@pytest.mark.parametrize("piece", [b"<title", b"<title>", b"<", b"\xff", b" ", b"[", b'{"a":'])
+def test_hostile_error_bodies_take_linear_time(piece: bytes) -> None:
+    began = time.process_time()
+    read_error_body(b"<" + piece * (8_000_000 // len(piece)))
+    read_error_body(piece * (8_000_000 // len(piece)))
+    assert time.process_time() - began < 2

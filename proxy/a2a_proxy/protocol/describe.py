@@ -14,6 +14,7 @@ from a2a_proxy.protocol.errors import (
     GrpcOutcome,
     error_line,
     message_with_details,
+    read_error_body,
     read_rest_error,
     rpc_reason,
     text_or_empty,
@@ -24,7 +25,7 @@ from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, find_extensions
 from a2a_proxy.protocol.operations import LIVE_OPERATIONS
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
 from a2a_proxy.protocol.summary import generation_or_none
-from a2a_proxy.protocol.text import make_visible, to_one_line
+from a2a_proxy.protocol.text import make_visible, text_of_body, to_one_line
 
 __all__ = ["describe_frame", "make_visible"]
 
@@ -245,9 +246,9 @@ def _describe_error(frame: Frame, payload: bytes, dialect: Dialect) -> str:
             reason, text_or_empty(error.get("message")), error.get("data")
         )
         return f"error {error_line(reason, frame.error_code, message)}"
-    reason, message = read_rest_error(value)
-    text = payload[:_MAX_QUOTE].decode("utf-8", "replace") if frame.schema == TEXT else ""
-    return f"error {error_line(reason, frame.error_code or '', message or text)}"
+    reason, message = read_error_body(payload) if said is None else read_rest_error(said)
+    text = text_of_body(payload[:_MAX_QUOTE]) if frame.schema == TEXT else ""
+    return f"error {error_line(reason, frame.error_code or '', message or text or '')}"
 
 
 def _describe_end(frame: Frame, payload: bytes) -> str:
@@ -329,19 +330,13 @@ def _describe_other(frame: Frame, payload: bytes) -> str:
         return _join_words(
             [f"{frame.note}:", _quote_text(payload[:200].decode("utf-8", "replace"))]
         )
-    words = (
-        [f"{_count_noun(frame.size, 'byte')} that {'are' if frame.size != 1 else 'is'} not A2A"]
-        if frame.size
-        else ["no body"]
-    )
-    return _join_words(
-        [
-            *words,
-            _quote_text(payload[:200].decode("utf-8", "replace"))
-            if frame.schema in (JSON, TEXT)
-            else "",
-        ]
-    )
+    if not frame.size:
+        return "no body"
+    text = text_of_body(payload[:200])
+    kind = "binary " if text is None else ""
+    are = "are" if frame.size != 1 else "is"
+    words = f"{_count_noun(frame.size, f'{kind}byte')} that {are} not A2A"
+    return _join_words([words, _quote_text(text)])
 
 
 def _describe_undecodable(frame: Frame, _payload: bytes) -> str:

@@ -7,14 +7,18 @@ Only reads the errors of a peer; the rules judge them.
 import base64
 import binascii
 from collections.abc import Iterator
+from html import unescape
 from itertools import islice
 from typing import Any, TypeGuard
 from urllib.parse import unquote_to_bytes
 
+import msgspec
+
 from a2a_proto import read_status
 from a2a_proxy.model.values import Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.text import to_one_line
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.text import text_of_body, to_one_line
 
 RPC_REASONS = {
     -32001: "TASK_NOT_FOUND",
@@ -68,6 +72,7 @@ GRPC_STATUS_NAMES = (
 
 GENERATION_MISMATCH = "TASK_GENERATION_MISMATCH"
 
+_MAX_LINE = 160
 _MAX_REMARKS, _MAX_EXAMINED, _MAX_DETAILS, _MAX_DEPTH, _MAX_TEXT = 3, 100, 10, 8, 16384
 _TEXT_MEMBERS = (
     *("description", "message", "msg", "detail", "details", "reason", "title"),
@@ -219,7 +224,7 @@ def parse_rest_error(body: object) -> tuple[str, str]:
     """Return reason and message of a REST error body in any form (1.0, problem details, 0.3); empty
     if unknown."""
     if not isinstance(body, dict):
-        return "", ""
+        return "", text_or_empty(body)
     error = body.get("error")
     if isinstance(error, dict):
         reason = reason_of(error.get("details")) or error.get("status")
@@ -238,6 +243,26 @@ def read_rest_error(body: object) -> tuple[str, str]:
     details add."""
     reason, message = parse_rest_error(body)
     return reason, message_with_details(reason, message, body)
+
+
+def read_error_body(data: bytes) -> tuple[str, str]:
+    """Return reason and message of the body of an HTTP error: JSON in any form, the title of a
+    page, or the first line of a text; empty for a binary body."""
+    try:
+        return read_rest_error(msgspec.json.decode(data))
+    except UNREADABLE_ERRORS:
+        text = text_of_body(data[:_MAX_TEXT]) or ""
+    begin = text.lstrip()[:1]
+    if begin == "<":
+        return "", _find_title(text)
+    return "", "" if begin in ("{", "[") else _main_line(text)
+
+
+def _find_title(page: str) -> str:
+    """Return the title of an HTML page on one line."""
+    begin = page.lower().find("<title")
+    title = page[page.find(">", begin) + 1 :] if begin >= 0 else ""
+    return " ".join(unescape(title.partition("<")[0][:_MAX_LINE]).split())
 
 
 def text_or_empty(value: object) -> str:

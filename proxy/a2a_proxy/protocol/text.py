@@ -8,6 +8,7 @@ from typing import Any
 
 _CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "␡"}
 
+_BINARY_CHARACTERS = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _HIDDEN_CHARACTERS = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -57,6 +58,18 @@ def _escape_character(character: str) -> str:
         return character
     errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
     return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", errors))
+
+
+def text_of_body(data: bytes) -> str | None:
+    """Return the beginning of a body as text; None if it is binary: not UTF-8 (the last character
+    may be cut), or with controls that no text has."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(data) - 3:
+            return None
+        text = data[: error.start].decode()
+    return None if _BINARY_CHARACTERS.search(text) else text
 
 
 def to_one_line(text: str, limit: int = 160) -> str:

@@ -28,8 +28,7 @@ _decode_string = msgspec.json.Decoder(str).decode
 
 def unwrap_text(data: bytes) -> tuple[bytes, str]:
     """Return what a body contains that is as a whole a JSON string, base64, or base64 in a JSON
-    string, and its form in words; the form is
-    empty if it is another body."""
+    string, and its form in words; the form of another body is empty."""
     forms: list[str] = []
     while len(forms) < _MAX_LAYERS and "base64" not in forms:
         text = data.strip()

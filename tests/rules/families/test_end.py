@@ -888,3 +888,76 @@ def test_error_of_a_streaming_call_needs_no_stream() -> None:
     rules = [each.rule for each in findings(script)]
     assert "A2A-HTTP-002" in rules
     assert "A2A-HTTP-003" not in rules
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
+@pytest.mark.parametrize(
+    ("kind", "members", "remark"),
+    [
+        ("ErrorInfo", {"reason": "R", "metadata": {"limit": "5"}}, "limit: 5"),
+        ("BadRequest", {"fieldViolations": [{"field": "f", "description": "due"}]}, "f: due"),
+        ("RetryInfo", {"retryDelay": "2s"}, "retry after 2s"),
+        ("QuotaFailure", {"violations": [{"subject": "u", "description": "due"}]}, "u: due"),
+        ("DebugInfo", {"stackEntries": ["f()"], "detail": "no key"}, "no key"),
+        ("LocalizedMessage", {"locale": "de", "message": "zu viel"}, "zu viel"),
+    ],
+)
+def test_details_of_an_error(binding: str, kind: str, members: dict[str, Any], remark: str) -> None:
+    """Each is in the line of the call, whatever the binding."""
+    details = [{"@type": f"type.googleapis.com/google.rpc.{kind}", **members}]
+    call = {
+        "jsonrpc": rpc(
+            "SendMessage", send(), error={"code": -32603, "message": "failed", "data": details}
+        ),
+        "rest": rest(
+            "POST",
+            "/message:send",
+            send(),
+            rest_error(500, "INTERNAL", "", "failed", details=details),
+            status=500,
+        ),
+        "grpc": grpc("SendMessage", send(), status=13, text="failed", details=details),
+    }[binding]
+    (ending,) = endings(call).values()
+    assert ending.cause == "agent-error"
+    assert ending.summary.endswith(f": failed ({remark})")
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+@pytest.mark.parametrize(
+    ("body", "media", "line"),
+    [
+        ("upstream exploded\nat x", "text/plain", "upstream exploded"),
+        ('{"error":"bad","issues":[{"path":["a"],"message":"due"}]}', None, "bad (a: due)"),
+        (
+            '{"detail":[{"loc":["body","id"],"msg":"missing"}]}',
+            "application/json",
+            "body.id: missing",
+        ),
+        ('{"title":"Bad","detail":"worse"}', "application/problem+json", "worse"),
+        ('{"errors":["one","two"]}', "application/json", "one, two"),
+        ('"no such route"', "application/json", "no such route"),
+    ],
+)
+def test_errors_of_no_version(binding: str, body: str, media: str | None, line: str) -> None:
+    options: dict[str, Any] = {"reply_headers": {"Content-Type": media}, "status": 400}
+    call = (
+        rest("POST", "/message:send", send(), body, **options)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer=body, **options)
+    )
+    (ending,) = endings(call).values()
+    assert ending.summary.endswith(f"400: {line}")
+
+
+@HTTP
+def test_binary_answer(binding: str) -> None:
+    """It is named by size and type, not shown."""
+    options: dict[str, Any] = {"reply_headers": {"Content-Type": "image/png"}}
+    call = (
+        rest("POST", "/message:send", send(), "\x00\x01", **options)
+        if binding == "rest"
+        else rpc("SendMessage", send(), answer="\x00\x01", **options)
+    )
+    (ending,) = endings(call).values()
+    assert "a binary body of 2 bytes, `image/png`" in ending.summary

@@ -4,8 +4,6 @@ type."""
 from functools import lru_cache
 from http import HTTPStatus
 
-import msgspec
-
 from a2a_proxy.model.values import Binding, ExchangeFields, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
@@ -17,8 +15,7 @@ from a2a_proxy.protocol.call import (
     SpanPiece,
     make_detail,
 )
-from a2a_proxy.protocol.errors import error_line, header_value, read_rest_error
-from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.errors import error_line, header_value, read_error_body
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
 from a2a_proxy.protocol.session_facts import CardFacts
@@ -116,9 +113,7 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out, framing: str 
         withheld = call.link.facts.forwarded and exchange.binding is Binding.OTHER
         call.record_error(
             exchange.status,
-            http_error_line(exchange.status)
-            if withheld
-            else _error_message(exchange.status, body, schema),
+            http_error_line(exchange.status) if withheld else error_message(exchange.status, body),
         )
     elif exchange.status // 100 == 3:
         is_cached = exchange.status == HTTPStatus.NOT_MODIFIED and "Card" in exchange.operation
@@ -179,16 +174,9 @@ def _has_result(call: ExchangeDecoder) -> bool:
     )
 
 
-def _error_message(status: int, body: ByteSpan, schema: str) -> str:
-    """Return an error status with the body's error (`parse_rest_error`), or with the standard
-    phrase."""
-    if schema != JSON:
-        return http_error_line(status)
-    try:
-        value = msgspec.json.decode(body.data)
-    except UNREADABLE_ERRORS:
-        return http_error_line(status)
-    reason, message = read_rest_error(value)
+def error_message(status: int, body: ByteSpan) -> str:
+    """Return an error status with the body's error, or with the standard phrase."""
+    reason, message = read_error_body(body.data)
     if not (reason or message):
         return http_error_line(status)
     return error_line(f"HTTP {status}", reason, message)

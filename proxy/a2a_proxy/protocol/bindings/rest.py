@@ -211,7 +211,10 @@ def _emit_error(
     value = decode_untyped(body.data) if body.size else None
     if body.size and not isinstance(value, dict) and call.read_wrapped(body, out):
         return
-    _record_error(call, code, value)
+    if value is None:
+        call.record_error(code, other.error_message(code, body))
+    else:
+        _record_error(call, code, value)
     headers = call.exchange.response_headers
     schema = JSON if value is not None else other.schema_for(headers, body)
     call.emit_frame(

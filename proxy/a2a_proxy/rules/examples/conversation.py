@@ -567,7 +567,7 @@ class GrpcOptions(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """`grpc-message`."""
     details: list[Json] | None = None
-    """ErrorInfo objects of `grpc-status-details-bin`."""
+    """Objects of `grpc-status-details-bin` in ProtoJSON."""
     details_code: int | None = None
     """The status in the details if it is another one."""
     headers: Fields | None = None
@@ -735,11 +735,10 @@ def _grpc_trailers(options: GrpcOptions) -> dict[str, str]:
         code = options.status if options.details_code is None else options.details_code
         value: Any = message_class("rpc", "google.rpc.Status")(code=code, message=options.text)
         for each in options.details:
-            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
-                reason=each.get("reason", ""),
-                domain=each.get("domain", ""),
-                metadata=each.get("metadata", {}),
-            )
+            kind = each.get("@type", "").rpartition("/")[2]
+            name = kind if kind.startswith("google.rpc.") else "google.rpc.ErrorInfo"
+            members = {key: member for key, member in each.items() if key != "@type"}
+            info = from_dict("rpc", name, members)
             value.details.add(type_url=each.get("@type", ""), value=info.SerializeToString())
         fields["grpc-status-details-bin"] = (
             base64.b64encode(value.SerializeToString()).decode().rstrip("=")

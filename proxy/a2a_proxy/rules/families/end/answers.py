@@ -8,6 +8,7 @@ from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.protocol.text import text_of_body
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
 from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts
 from a2a_proxy.rules.endings.call_index import SENDS
@@ -490,7 +491,8 @@ def no_result(call: CallFacts) -> Ending | None:
     if exchange.error.startswith("events without"):
         what = "the events of the stream have no JSON-RPC envelope"
     elif call.size:
-        text = body[:240].decode("utf-8", "replace")[:60].strip()
+        text = text_of_body(body[:240])
+        text = _name_binary(call) if text is None else text.strip()[:60]
         what = f"the answer is no result of {exchange.operation}: {text}".removesuffix(": ")
     else:
         status = f" (HTTP {exchange.status})" if exchange.status else ""
@@ -499,3 +501,8 @@ def no_result(call: CallFacts) -> Ending | None:
         summary=what,
         next_step="answer with a result of the operation, or with an error of the binding",
     )
+
+
+def _name_binary(call: CallFacts) -> str:
+    media = f", `{call.media_type[:80]}`" if call.media_type else ""
+    return f"a binary body of {call.size} bytes{media}"
