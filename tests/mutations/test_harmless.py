@@ -47,7 +47,7 @@ def a_comment_in_every_event(talk: Talk) -> None:
     _framed(talk, lambda text: ": still here\n" + text)
 
 
-@harmless(*HTTP)
+@harmless("sdk-1.x-jsonrpc", "sdk-1.x-rest", "js-three-bindings")
 def the_data_of_an_event_is_indented(talk: Talk) -> None:
     event = stream(talk).answers[3]
     lines = json.dumps(event.value, indent=1).split("\n")

@@ -22,7 +22,16 @@ from a2a_proxy.rules.examples.conversation import (
     rpc,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import Json, agent_reply, card, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import (
+    Json,
+    agent_reply,
+    card,
+    chunk,
+    send,
+    snapshot,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.run.engine import Engine, RuleDataSource
 from support_rules import KEY, findings
@@ -441,6 +450,18 @@ class TestOrder:
             each.rstrip("?") for each in said(deliver(first) + deliver(then), "PUSH-012")
         ] == expected
 
+    def test_submitted_without_a_timestamp(self) -> None:
+        """A task begins in it; after itself it is a repetition."""
+
+        def event(state: str) -> Script:
+            update = {"taskId": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}}
+            return deliver({"statusUpdate": update | {"metadata": {"at": state}}})
+
+        assert said(event("WORKING") + event("SUBMITTED"), "PUSH-012") == ["WARNING?"]
+        assert said(event("SUBMITTED") + event("WORKING"), "PUSH-012") == []
+        assert said(event("INPUT_REQUIRED") + event("WORKING"), "PUSH-012") == []
+        assert said(deliver(chunk()) + event("SUBMITTED"), "PUSH-012") == []
+
     def test_deliveries_at_once(self) -> None:
         """Their order is that of the network, unless one begins much later."""
         slow = deliver(status("COMPLETED"), seconds=3)
@@ -637,6 +658,27 @@ class TestMissing:
         assert said(after(BEGUN + created() + FAILED + ENDED, 31), "PUSH-011") == []
         assert said(after(BEGUN + created() + AGAIN + GONE + ENDED, 31), "PUSH-011") == []
         assert said(after(BEGUN + AGAIN + ENDED, 31), "PUSH-011") == []
+
+    def test_nothing_delivered_at_all(self) -> None:
+        """A warning only if the receiver gets events of another task of the agent here, and if the
+        task ended after its configuration was set."""
+        working = {"taskId": "t0", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}
+        other = rpc("SendMessage", sending(), snapshot("WORKING", id="t0"), id=8)
+        served = other + deliver({"statusUpdate": working})
+        failed = other + deliver({"statusUpdate": working}, 500)
+        begun = BEGUN + created()
+        assert said(after(served + begun + ENDED, 31), "PUSH-011") == ["WARNING?"]
+        assert said(after(begun + served + ENDED, 31), "PUSH-011") == ["WARNING?"]
+        assert said(after(after(served + begun, 300, ENDED), 2000), "PUSH-011") == ["WARNING?"]
+        assert said(after(served + begun + ENDED, 29), "PUSH-011") == []
+        assert said(after(served + begun, 300), "PUSH-011") == []
+        assert said(after(failed + begun + ENDED, 31), "PUSH-011") == []
+        assert said(after(other + begun + ENDED, 31), "PUSH-011") == []
+        assert said(after(served + begun + GONE + ENDED, 31), "PUSH-011") == []
+        delivered = deliver(status("COMPLETED", second=1))
+        assert said(after(served + begun + ENDED + delivered, 31), "PUSH-011") == []
+        at_once = rpc("SendMessage", sending(), snapshot("COMPLETED"))
+        assert said(after(served + at_once, 31), "PUSH-011") == []
 
     def test_delivery_before_the_task_is_known(self) -> None:
         """The first delivery came before the answer, and no other."""

@@ -204,10 +204,8 @@ def test_invalid_utf8_in_a_decodable_event_is_flagged() -> None:
 
 
 def test_byte_order_marks() -> None:
-    """One at the beginning is fine, another makes a field that nobody knows."""
+    """One at the beginning is legal, another makes a field that nobody knows."""
     mark = b"\xef\xbb\xbf"
-    first = mark + b"data: " + json_text(WORKING).encode() + b"\n\n"
-    assert told(rest(RawBytes(first), COMPLETED)) == []
     late = b"id: 7\n" + mark + b"retry: 1\ndata: " + json_text(COMPLETED).encode() + b"\n\n"
     found = [each for each in findings(rest(WORKING, RawBytes(late))) if each.rule == "A2A-SSE-009"]
     assert [each.severity for each in found] == [Severity.WARNING]
@@ -307,3 +305,54 @@ def test_lines_that_end_with_cr(stream: Callable[..., Script]) -> None:
     wrap = response if stream is rpc else (lambda value: value)
     for end, found in (("\r\r", ["016"]), ("\r\n\r\n", []), ("\n\r", []), ("\n\n", [])):
         assert told(stream(event(wrap(WORKING), end=end), event(wrap(COMPLETED), end=end))) == found
+
+
+def _unread(script: Script) -> list[tuple[str, Severity]]:
+    """What A2A-SSE-016 says of a stream: the SDK that it names, and how grave it is."""
+    return [
+        (each.summary.partition("but the ")[2].partition(" SDK")[0], each.severity)
+        for each in findings(script)
+        if each.rule == "A2A-SSE-016"
+    ]
+
+
+JS, PYTHON = [("JavaScript", Severity.INFO)], [("Python", Severity.INFO)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a\u2028b", PYTHON),
+        ("a\u2029b", PYTHON),
+        ("a\u0085b", PYTHON),
+        ("a\u00a0b ü", []),
+        ("x" * (4 << 20), JS),
+        ("x" * (4 << 20 >> 1), []),
+    ],
+    ids=["U+2028", "U+2029", "U+0085", "other characters", "large", "half as large"],
+)
+@pytest.mark.parametrize("stream", [rest, rpc])
+def test_data_that_an_sdk_cannot_read(
+    stream: Callable[..., Script], text: str, found: list[tuple[str, Severity]]
+) -> None:
+    """Once for a stream, also for the later chunks of an artifact."""
+    chunks = chunk(text), chunk("first"), chunk(text, append=True), chunk(text, append=True)
+    assert _unread(stream(WORKING, chunks[0], COMPLETED)) == found
+    assert _unread(stream(WORKING, *chunks[1:], COMPLETED)) == found
+    escaped = json_text(chunk(text)).encode("ascii", "backslashreplace")
+    if stream is rest and len(text) < 10:
+        assert not _unread(rest(WORKING, RawBytes(b"data: " + escaped + b"\n\n"), COMPLETED))
+
+
+def test_a_byte_order_mark_in_front_of_a_stream_is_legal() -> None:
+    body = event(WORKING).data
+    assert _unread(rest(RawBytes(b"\xef\xbb\xbf" + body), COMPLETED)) == PYTHON
+    assert not _unread(rest(WORKING, COMPLETED))
+
+
+@pytest.mark.parametrize(("version", "found"), [("", JS), ("1.0", [])])
+def test_data_on_several_lines(version: str, found: list[tuple[str, Severity]]) -> None:
+    """The SDK that cannot join them speaks 0.3 only."""
+    lines = RawBytes(b'data: {"task":{"id":"t1","contextId":"c1",\ndata: "status":{}}}\n\n')
+    path = "/message:stream" if version else "/v1/message:stream"
+    assert _unread(rest_stream("POST", path, send(), lines, version=version)) == found

@@ -3,6 +3,8 @@ elsewhere."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from a2a_proxy.rules.examples.conversation import (
@@ -14,8 +16,8 @@ from a2a_proxy.rules.examples.conversation import (
     rpc,
     rpc_error,
 )
-from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
-from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.examples.objects import error_info, message, reply, send, snapshot, task
+from a2a_proxy.rules.examples.script import Script, run_together
 from support_rules import findings
 
 ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -216,3 +218,89 @@ def test_a_message_to_an_unknown_task_is_the_clients(script: Script) -> None:
 )
 def test_other_refusals_are_not_the_unknown_task_of_a_message(script: Script) -> None:
     assert told(script, "013") == []
+
+
+SENT = rpc("SendMessage", send(), snapshot("COMPLETED"))
+BUSY = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+LIST = "ListTasks"
+ENDED, FULL = {"status": "TASK_STATE_COMPLETED"}, {"pageSize": 1}
+
+
+def paged(*tasks: Any, token: str = "", total: int | None = None, size: int = 50) -> Any:
+    """One page of a list."""
+    count = len(tasks) if total is None else total
+    return {"tasks": [*tasks], "nextPageToken": token, "pageSize": size, "totalSize": count}
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        (BUSY + rpc(LIST, {}, paged()), ["warning"]),
+        (BUSY + rest("GET", "/tasks", None, paged()), ["warning"]),
+        (BUSY + grpc(LIST, {}, paged()), ["warning"]),
+        (SENT + rpc(LIST, {}, paged()), ["warning?"]),
+        (SENT + rpc(LIST, {"contextId": "c1"}, paged()), ["warning?"]),
+        (SENT + rpc(LIST, ENDED, paged()), ["warning?"]),
+        (SENT + rpc(LIST, {"contextId": "c2"}, paged()), []),
+        (BUSY + rpc(LIST, ENDED, paged()), []),
+        (SENT + rpc(LIST, {"statusTimestampAfter": "2026-01-01T00:00:00Z"}, paged()), []),
+        (SENT + rpc(LIST, {"tenant": "acme"}, paged()), []),
+        (SENT + rest("GET", "/acme/tasks", None, paged()), []),
+        (SENT + rpc(LIST, {}, paged(token="more", total=1)), []),
+        (SENT + rpc(LIST, FULL, paged(task(id="t2"), size=1)), []),
+        (SENT + rpc(LIST, {}, paged(task())), []),
+        (rpc(LIST, {}, paged()) + SENT, []),
+        (SENT + rpc(LIST, {}, paged(), headers=ANN), []),
+        (rpc("GetTask", GET, task()) + rpc(LIST, {}, paged()), []),
+        (run_together(SENT, rpc(LIST, {}, paged(), seconds=5)), []),
+        (SENT + rpc(LIST, {}, paged(task(contextId="c2"))), ["error"]),
+    ],
+    ids=[
+        "jsonrpc",
+        "rest",
+        "grpc",
+        "an ended task",
+        "its context",
+        "its state",
+        "another context",
+        "another state",
+        "a time",
+        "a tenant",
+        "a tenant in the path",
+        "a page follows",
+        "a full page",
+        "listed",
+        "a later task",
+        "another caller",
+        "a task from before the recording",
+        "at the same time",
+        "listed in another context",
+    ],
+)
+def test_lists_and_what_the_agent_has_shown(script: Script, found: list[str]) -> None:
+    assert told(script, "014") == found
+
+
+def test_lists_of_the_same_caller() -> None:
+    """With equal credentials the task must be there."""
+    sent = rpc("SendMessage", send(), snapshot("COMPLETED"), headers=ANN)
+    assert told(sent + rpc(LIST, {}, paged(), headers=ANN), "014") == ["warning?"]
+    assert not told(sent + rpc(LIST, {}, paged(), headers=BEN), "014")
+
+
+def test_a_task_twice_on_a_page() -> None:
+    assert told(rpc(LIST, {}, paged(task(), task())), "010") == ["warning"]
+    assert not told(rpc(LIST, {}, paged(task(), task(id="t2"))), "010")
+
+
+@pytest.mark.parametrize(
+    ("total", "found"), [(2, []), (1, ["info"]), (5, [])], ids=["right", "less", "more"]
+)
+def test_the_total_of_several_pages(total: int, found: list[str]) -> None:
+    """More than all may have ended in between; on one page it is wrong."""
+    new, old = task(id="t2", second=9), task(id="t1", second=4)
+    first = rpc(LIST, FULL, paged(new, token="p", total=total, size=1))
+    second = rpc(LIST, FULL | {"pageToken": "p"}, paged(old, total=total, size=1))
+    assert told(first + second, "011") == found
+    alone = told(rpc(LIST, {}, paged(new, old, total=total)), "011")
+    assert alone == ([] if total == 2 else ["info"])

@@ -95,6 +95,9 @@ class FrameFlag(IntFlag):
     """A stream event with more than one data line and its empty line; a compressed gRPC message; a
     message on a pipe with more than a correct length and the usual type. Also for requests.
     """
+    UNUSUAL = 1 << 26
+    """On a stream: an event of more than 4 MiB, or with a character at which some readers end the
+    line."""
     AFTER_ERROR = 1 << 27
     """On a stream: an error preceded this frame."""
     LEFT_TERMINAL = 1 << 28

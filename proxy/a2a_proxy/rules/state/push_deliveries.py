@@ -8,6 +8,7 @@ from typing import NamedTuple, TypedDict
 
 import msgspec
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Exchange
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
@@ -267,6 +268,8 @@ def is_older(delivery: Delivery, newest: NewestEvent) -> bool:
     if newest["state"] in TERMINAL:
         return delivery.state not in TERMINAL
     one, other = delivery.stamp, newest["stamp"]
+    if one * other <= 0 and delivery.state == TaskState.SUBMITTED:
+        return newest["state"] not in (0, TaskState.SUBMITTED)
     return one * other > 0 and abs(other) - abs(one) > _SECOND_NS
 
 
@@ -274,6 +277,18 @@ def sent_events(session: SessionState, task_id: str, url: str) -> SentEvents | N
     """Return the deliveries for a task at a URL; None if there were none."""
     found: SentEvents | None = session.notes.get(_SENT_NOTE, {}).get(f"{task_id} {url}")
     return found
+
+
+def is_served(session: SessionState, agent: str, url: str) -> bool:
+    """Whether the receiver at a URL has acknowledged the last event of a task of this agent."""
+    all_sent: dict[str, SentEvents] = session.notes.get(_SENT_NOTE, {})
+    return any(
+        key.endswith(f" {url}")
+        and sent["last"] is not None
+        and is_acknowledged(sent["last"])
+        and session.agent_of_delivery(sent["agent"], key.partition(" ")[0]) == agent
+        for key, sent in all_sent.items()
+    )
 
 
 def is_delivered_elsewhere(session: SessionState, task_id: str, url: str, digest: str) -> bool:

@@ -32,6 +32,10 @@ PLAIN_FRAMINGS = frozenset(
 )
 """Usual framings of an event's data or of a message on a pipe; the empty one is for neither of
 them."""
+MAX_SDK_EVENT = 4 << 20
+"""Largest event that every released SDK reads, bytes."""
+LINE_SEPARATORS = ("\u0085".encode(), "\u2028".encode(), "\u2029".encode())
+"""Characters that JSON may have unescaped, and at which `str.splitlines` ends a line."""
 _MAX_DIGESTS, _DIGEST_BYTES = 32, 4
 """Number of payloads that a stream remembers, and bytes of a CRC-32."""
 _SLASH: Final = ord("/")
@@ -117,6 +121,8 @@ def apply_repeated(
             flags |= _AGAIN_FLAG
     if record.operation in STREAMING_OPERATIONS:
         flags |= repeat_flag(record, frame.payload)
+        if is_unusual(frame):
+            flags |= _UNUSUAL_FLAG
     task.last = record.last_at = at
     record.last, record.last_seq = frame.event, frame.seq
     return flags
@@ -145,6 +151,14 @@ def burst_flag(record: ExchangeRecord, at: int) -> int:
     return _TOGETHER_FLAG if at - record.broken_silence <= MAX_BURST else 0
 
 
+def is_unusual(frame: Frame) -> bool:
+    """Whether an event is larger than an SDK reads, or has a character at which one ends lines."""
+    payload = frame.payload
+    return frame.size > MAX_SDK_EVENT or (
+        not payload.isascii() and any(map(payload.__contains__, LINE_SEPARATORS))
+    )
+
+
 def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
     """Remember a payload; return the flag if this stream sent it shortly before."""
     digest, before = crc32(payload).to_bytes(_DIGEST_BYTES, "little"), record.digests
@@ -166,4 +180,5 @@ _REPEATED_CHUNK_FLAGS = int(
     FrameFlag.ARTIFACT | FrameFlag.LATER | FrameFlag.APPEND | FrameFlag.KNOWN_ARTIFACT
 )
 _TYPED_FLAG, _AGAIN_FLAG = int(FrameFlag.TYPED), int(FrameFlag.AGAIN)
+_UNUSUAL_FLAG = int(FrameFlag.UNUSUAL)
 _TOGETHER_FLAG, _REPEAT_FLAG = int(FrameFlag.TOGETHER), int(FrameFlag.REPEAT)

@@ -129,7 +129,13 @@ def _new_task(exchange: Exchange) -> str:
     section="1.0 3.4.3",
     also_broken=("A2A-LAT-005",),
     flagged=QUESTION_CALL.then(
-        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700_000 * MS
+        rpc(
+            "ListTasks",
+            {"contextId": "c9"},
+            {"tasks": [], "nextPageToken": "", "pageSize": 50},
+            id=2,
+        ),
+        700_000 * MS,
     ),
     clean=QUESTION_CALL
     + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED"), id=2),

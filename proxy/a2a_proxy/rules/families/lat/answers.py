@@ -63,7 +63,12 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.INTERRUPTED,
     due=_check_waiting,
     flagged=rpc("SendMessage", send(), {"task": _question_task()}).then(
-        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
+        rpc(
+            "ListTasks",
+            {"contextId": "c9"},
+            {"tasks": [], "nextPageToken": "", "pageSize": 50},
+            id=2,
+        ),
         700 * SECOND_NS,
     ),
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),

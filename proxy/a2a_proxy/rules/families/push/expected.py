@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, Severity
 from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
@@ -20,6 +21,7 @@ from a2a_proxy.rules.state.push_deliveries import (
     has_open_request,
     is_acknowledged,
     is_delivered_elsewhere,
+    is_served,
     matched_deliveries,
     note_delivery,
     owner_task,
@@ -42,6 +44,8 @@ DELIVERY_WAIT = 30
 _SECOND_NS = 1000 * MS
 _MAX_WAIT = 600
 """Seconds for which a delivery waits at most for the answer that may explain it."""
+_NEW = "new:"
+"""Begins the note of a configuration without a delivery yet."""
 _MAX_IDLE = 86_400 * _SECOND_NS
 """Time without an event after which a task is no longer watched, ns."""
 _CONFIG = {"taskId": "t1", "url": WEBHOOK_URL}
@@ -133,13 +137,21 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
 def not_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     """The task has ended, or waits for input or credentials, and 30 s later no delivery has shown
     that. Judged only if an earlier event of the task passed here to the URL of the push
-    configuration, and the receiver acknowledged the last one.
+    configuration, and the receiver acknowledged the last one. Or nothing at all was delivered for a
+    task that has ended after its configuration was set, although the receiver at that URL has
+    acknowledged events of another task of the agent here (low confidence).
 
     A client that relies on notifications waits for a task that has ended. The agent must deliver
     each event; check whether it still reaches the receiver through this proxy.
     """
     if context.binding is Binding.WEBHOOK:
         note_delivery(context)
+    elif not context.has_flag(FrameFlag.ASKS):
+        learn_receivers(context)
+        task_id = context.frame.task_id
+        for each in receivers_of(context.session, task_id):
+            if each["exchange"] == context.record.id and each["is_active"]:
+                context.schedule_due(DELIVERY_WAIT, f"{_NEW} {context.at} {task_id} {each['url']}")
     for match in matched_deliveries(context):
         delivery = match.delivery
         sent = sent_events(context.session, delivery.task_id, delivery.url)
@@ -149,8 +161,34 @@ def not_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     yield from ()
 
 
+def _check_begun(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report a task that has ended without any delivery to a receiver that gets those of others."""
+    _, since, task_id, url = context.due_note.split(" ", 3)
+    task = owner_task(context.session, context.record.agent, task_id)
+    is_begun = sent_events(context.session, task_id, url) is not None
+    if is_begun or task is None or not active_receivers(context.session, task_id, url):
+        return
+    at, state = task.states[-1] if task.states else (context.at, 0)
+    if state not in TERMINAL and context.at - task.last <= _MAX_IDLE:
+        context.schedule_due(max(DELIVERY_WAIT, (context.at - task.last) / 4e9), context.due_note)
+    elif state not in TERMINAL or at <= int(since):
+        return
+    elif (wait := (at - context.at) / 1e9 + DELIVERY_WAIT) > 0:
+        context.schedule_due(wait, context.due_note)
+    elif is_served(context.session, task.agent, url):
+        yield RuleFinding(
+            summary=f"task {task_id} has been {TaskState(state).label} for "
+            f"{(context.at - at) / 1e9:.0f} s, and nothing was delivered for it; the receiver has "
+            "got events of other tasks here",
+            is_sure=False,
+        )
+
+
 def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     task_id, _, url = context.due_note.partition(" ")
+    if task_id == _NEW:
+        yield from _check_begun(context)
+        return
     sent = sent_events(context.session, task_id, url)
     if sent is None:
         return

@@ -68,8 +68,9 @@ _TOKEN: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
 def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     """An event is delivered after a newer event of the task to the same URL: its generation is
     lower, or its state is not terminal after a terminal one, or its timestamp is more than a second
-    earlier. Not judged if both deliveries began within a second and the first was not answered yet.
-    Reported as information if it repeats a failed attempt.
+    earlier, or without timestamps it is SUBMITTED after another state. Not judged if both
+    deliveries began within a second and the first was not answered yet. Reported as information if
+    it repeats a failed attempt.
 
     The receiver takes the older event for the latest, and shows a finished task as running. The
     agent must deliver the events of a task in their order, each after the answer to the one before
@@ -101,7 +102,7 @@ def _describe_order(noted: NotedDelivery, newest: NewestEvent) -> str:
     if delivery.generation > 0 and newest["generation"] > 0:
         return f"generation {delivery.generation} after {newest['generation']}"
     name = TaskState(delivery.state).label if delivery.state else "an artifact"
-    if newest["state"] in TERMINAL:
+    if newest["state"] in TERMINAL or delivery.stamp * newest["stamp"] <= 0:
         return f"{name} after {TaskState(newest['state']).label}"
     return (
         f"{name}, {(abs(newest['stamp']) - abs(delivery.stamp)) / 1e9:.0f} s older than the event"

@@ -3,7 +3,7 @@ standard, section 9.2.6)."""
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.values import Actor, FrameKind, Severity
+from a2a_proxy.model.values import Actor, Frame, FrameKind, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -11,6 +11,8 @@ from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stre
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import (
+    BYTE_ORDER_MARK,
+    DATA_MARK,
     NUL_MARK,
     block_fields,
     field_values,
@@ -18,6 +20,7 @@ from a2a_proxy.rules.families.sse.blocks import (
     is_json_sequence,
     is_terminated,
 )
+from a2a_proxy.rules.state.repeated_update import LINE_SEPARATORS, MAX_SDK_EVENT
 
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
 _EVENT_NAMES = frozenset({"", "message", "error"})
@@ -171,13 +174,13 @@ def no_events(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-SSE-016",
-    "Lines of an event stream end with CR alone",
+    "Legal event stream that released SDKs cannot read",
     Severity.INFO,
     actor=Actor.AGENT,
-    section="HTML 9.2.6",
+    section="HTML 9.2.5, 9.2.6",
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    trigger_flags=FrameFlag.FRAMED,
+    trigger_flags=FrameFlag.FRAMED | FrameFlag.UNUSUAL,
     flagged=rest_stream(
         "POST",
         _STREAM_PATH,
@@ -193,20 +196,51 @@ def no_events(context: RuleContext) -> Iterator[RuleFinding]:
         _raw_block(f"data: {_COMPLETED}\r\n\r\n"),
     ),
 )
-def carriage_returns(context: RuleContext) -> Iterator[RuleFinding]:
-    """The lines of an event end with CR (carriage return) alone. Reported once for a stream.
+def hard_to_read(context: RuleContext) -> Iterator[RuleFinding]:
+    """An event has a form that the standard allows, but with which a released A2A SDK fails: lines
+    that end with CR (carriage return) alone, before 1.0 data on several lines, more than 4 MiB, a
+    byte order mark before it, or U+0085, U+2028 or U+2029 in its data. Each form is reported once
+    for a stream.
 
-    The standard allows it, but known clients, among them released A2A SDKs, end lines at LF only:
-    they find no event in the stream and return nothing. The agent should end lines with LF or
-    CRLF.
+    The clients named return nothing, lose the event, or end the stream with an error. The agent
+    should end lines with LF or CRLF, write JSON on one line and escape these characters, and send
+    large content as several chunks or as a `url`.
     """
-    framing = context.frame.framing
-    if "\r" in framing and "\n" not in framing and _new_values(context, "line_ends", ["CR"]):
-        yield RuleFinding(
-            summary="the lines of this stream end with CR alone, which is legal, but clients that "
-            "end lines at LF only find no event in it",
-            value=framing,
-        )
+    frame = context.frame
+    if context.media_type != "text/event-stream" or is_json_sequence(frame.framing):
+        return
+    for form, told, effect in _unread_forms(frame):
+        if form == "lines" and context.is_v1:
+            continue
+        if _new_values(context, "unread_forms", [form]):
+            yield RuleFinding(
+                summary=f"{told}, which is legal, but the {effect}",
+                value=frame.framing[:80] or form,
+            )
+
+
+def _unread_forms(frame: Frame) -> Iterator[tuple[str, str, str]]:
+    """Yield each form of an event that an SDK cannot read, in words, and with the SDK and what it
+    does. Each was reproduced with the versions named."""
+    framing, count = frame.framing, frame.framing.count(DATA_MARK)
+    if "\r" in framing and "\n" not in framing:
+        told = "the lines of this stream end with CR alone"
+        yield "CR", told, "JavaScript SDK (0.3.13, 1.3.0) finds no event in it"
+    if count > 1:
+        told = f"the data of this event has {count} lines"
+        yield "lines", told, "JavaScript SDK 0.3.13 takes each for an event of its own and fails"
+    if framing.startswith(BYTE_ORDER_MARK):
+        told = "the stream begins with a byte order mark"
+        yield "BOM", told, "Python SDK (0.3.26, 1.3.0) loses the first event"
+    if frame.size > MAX_SDK_EVENT:
+        told = f"this event has {frame.size:,} bytes"
+        yield "size", told, "JavaScript SDK 1.3.0 reads at most 4 MiB and fails"
+    for character in () if frame.payload.isascii() else LINE_SEPARATORS:
+        if character in frame.payload:
+            name = f"U+{ord(character.decode()):04X}"
+            told = f"the data of this event has {name} unescaped"
+            yield "separator", told, "Python SDK 1.3.0 ends the line there and fails"
+            return
 
 
 @rule(

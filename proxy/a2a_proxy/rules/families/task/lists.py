@@ -1,6 +1,7 @@
 """Rules about ListTasks (A2A 1.0 section 3.1.4)."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
@@ -9,14 +10,21 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, REST, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
-from a2a_proxy.rules.examples.objects import artifact, task
+from a2a_proxy.rules.examples.objects import artifact, send, snapshot, task
+from a2a_proxy.rules.facts.credentials import principal_digest
+from a2a_proxy.rules.facts.naming import are_different
 from a2a_proxy.rules.facts.partial_decode import time_before
 from a2a_proxy.rules.families.task.numbers import parse_integer
+from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SECOND_NS
+from a2a_proxy.rules.state.task_owners import owner_of
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if state)
 """State names that are valid as a filter. A2A-HTTP-012 and A2A-VER-010 report other words."""
+_CHAIN = "tasks of earlier pages"
+_MAX_KNOWN = 200
+"""Number of tasks, the latest used, that are looked for in a list."""
 _MAX_CHAINS = 100
 """Number of chains of pages followed for one agent."""
 
@@ -216,7 +224,8 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
 )
 def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
     """A page returns as `nextPageToken` the token that led to it or to an earlier page of its
-    chain, or contains a task that an earlier page of the chain contained in the same state.
+    chain, or contains a task that an earlier page of the chain contained in the same state, or
+    contains a task twice.
 
     A client that reads all pages never ends, or counts tasks twice. The agent must return a new
     token for each page and each task on one page only.
@@ -227,15 +236,20 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
         _nested_string(context.body, "nextPageToken"),
     )
     chain = chains.pop(token, None) if token else None
+    if chain is not None or not token:
+        context.cache[_CHAIN] = dict(chain["tasks"]) if chain is not None else {}
     chain = chain or {"tokens": [], "tasks": {}}
+    here: set[str] = set()
     for number, each in enumerate(_listed_tasks(context)):
         ident, state = _nested_string(each, "id"), _nested_string(each, "status", "state")
-        if chain["tasks"].get(ident) == state:
+        place = "on an earlier page" if chain["tasks"].get(ident) == state else ""
+        if place := place or ("on this page" if ident and ident in here else ""):
             yield RuleFinding(
-                summary=f"task {ident} was already on an earlier page",
+                summary=f"task {ident} was already {place}",
                 path=f"{context.root}tasks[{number}].id",
                 value=ident,
             )
+        here.add(ident)
     if following and following in [*chain["tokens"], token]:
         summary = "`nextPageToken` leads back to a page that was already returned"
         yield RuleFinding(summary=summary, path=f"{context.root}nextPageToken", value=following)
@@ -265,7 +279,8 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(_NEW_TASK, _OLD_TASK)),
 )
 def sizes(context: RuleContext) -> Iterator[RuleFinding]:
-    """`totalSize` is less than the number of tasks on the page, or `pageSize` of the answer differs
+    """`totalSize` is less than the number of tasks on the page, or on all pages until it; or it is
+    more than a list has that is complete with its first page. Or `pageSize` of the answer differs
     from the one in the request (50 if absent).
 
     Clients compute progress bars and "page 3 of 7" from these numbers. The agent must send correct
@@ -279,9 +294,18 @@ def sizes(context: RuleContext) -> Iterator[RuleFinding]:
         parse_integer(body.get("totalSize")),
         parse_integer(body.get("pageSize")),
     )
+    earlier: dict[str, str] = context.cache.get(_CHAIN, {})
+    every = len(earlier.keys() | {_nested_string(each, "id") for each in _listed_tasks(context)})
+    told = ""
     if total is not None and total < count:
+        told = f"the page has {count} tasks"
+    elif total is not None and total < every:
+        told = f"the pages until this one have {every} tasks"
+    elif total is not None and total > count and _is_whole_list(context):
+        told = f"the list has {count} tasks, and no page follows"
+    if told:
         yield RuleFinding(
-            summary=f"totalSize is {total}, but the page has {count} tasks",
+            summary=f"totalSize is {total}, but {told}",
             path=f"{context.root}totalSize",
             value=str(total),
         )
@@ -293,3 +317,75 @@ def sizes(context: RuleContext) -> Iterator[RuleFinding]:
             path=f"{context.root}pageSize",
             value=str(size),
         )
+
+
+def _is_whole_list(context: RuleContext) -> bool:
+    """Whether the answer is the first and last page of a list."""
+    body = context.body if isinstance(context.body, dict) else {}
+    return not (_nested_string(context.params, "pageToken") or body.get("nextPageToken"))
+
+
+@rule(
+    "A2A-TASK-014",
+    "List contradicts what the agent has shown",
+    Severity.WARNING,
+    section="1.0 3.1.4, 3.4.2",
+    dialects=Dialects.V1,
+    scope=EvidenceScope.LIVE,
+    trigger_flags=FrameFlag.LIST,
+    flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("ListTasks", {}, _list_page()),
+    clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
+    + rpc("ListTasks", {}, _list_page(task())),
+)
+def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
+    """A list without further pages lacks a task that the agent has created for the same credentials
+    before, and that the filters select; low confidence if the task has ended, because the agent may
+    have dropped it since. Not judged for a tenant, for a filter by time, and for a filter by state
+    unless the task ended in it. Or a list shows a task in another context than before, which is an
+    error.
+
+    A client that looks for its tasks with ListTasks, for example after a restart, does not find
+    this one, or finds it in another conversation. The agent must list all tasks that the caller may
+    read; check whether several instances of it share one task store.
+    """
+    agent, session, params = context.record.agent, context.session, context.params
+    listed = {_nested_string(each, "id"): each for each in _listed_tasks(context)}
+    for number, (ident, each) in enumerate(listed.items()):
+        known = session.task_record(agent, ident)
+        inner = _nested_string(each, "contextId")
+        if known is not None and are_different(known.context_id, inner):
+            yield RuleFinding(
+                summary=f"task {ident} was in context {known.context_id}, the list has {inner}",
+                path=f"{context.root}tasks[{number}].contextId",
+                value=inner,
+                severity=Severity.ERROR,
+            )
+    path = context.rest_match if context.binding is Binding.REST else None
+    is_narrowed = params.get("statusTimestampAfter") or params.get("tenant")
+    if is_narrowed or (path is not None and path.prefix) or not _is_whole_list(context):
+        return
+    if len(listed) >= (parse_integer(params.get("pageSize")) or _DEFAULT_PAGE):
+        return
+    owner, lacking = principal_digest(context.exchange), []
+    for known in islice(reversed(session.tasks.values()), _MAX_KNOWN):
+        if known.agent != agent or not known.created_by or known.last >= context.record.started:
+            continue
+        if known.task_id not in listed and owner_of(known) == owner and _is_selected(known, params):
+            lacking.append(known)
+    for known in lacking[:1]:
+        more = f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""
+        yield RuleFinding(
+            summary=f"the list lacks task {known.task_id}{more}, which the agent created before",
+            path=f"{context.root}tasks",
+            value=known.task_id,
+            is_sure=not known.terminal,
+        )
+
+
+def _is_selected(known: TaskRecord, params: dict[str, Any]) -> bool:
+    """Whether the filters of the request select the task for certain."""
+    context_id, state = _nested_string(params, "contextId"), _nested_string(params, "status")
+    if context_id and context_id != known.context_id:
+        return False
+    ended = f"TASK_STATE_{TaskState(known.state).name}" if known.terminal else ""
+    return not params.get("status") or state == ended
