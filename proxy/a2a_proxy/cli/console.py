@@ -279,13 +279,9 @@ class TextConsole:
         if exchange.streaming:
             parts.append(text.format_count(exchange.events, "event"))
         parts += [text.latency_label(exchange), generations.requested_generations(exchange)]
-        ending = exchange_status.ending
-        if ending is not None and ending["cause"] != "agent-error":
-            parts.append(make_visible(f"{ending['cause']}: {ending['summary']}"))
-        elif exchange.error:
-            parts.append(make_visible(exchange.error))
-        elif word == "cut":
-            parts.append(make_visible(text.end_reason(exchange)))
+        ending = exchange_status.ending or {}
+        words = text.ending_words(exchange, ending.get("cause", ""), ending.get("summary", ""))
+        parts.append(make_visible(words))
         if not exchange_status.live:
             parts.append(self._repeats.take_label(exchange.id))
         return parts

@@ -144,6 +144,15 @@ def end_reason(exchange: Exchange) -> str:
     )
 
 
+def ending_words(exchange: Exchange, cause: str = "", summary: str = "") -> str:
+    """Return why a call did not end well: the cause of its ending and the summary, if they are
+    known; the error itself if the agent answered with one, or how the call was broken off."""
+    if cause and cause != "agent-error":
+        return f"{cause}: {summary}"
+    is_successful = outcome_of(exchange) in ("ok", "live")
+    return exchange.error or ("" if is_successful else end_reason(exchange))
+
+
 def exchange_title(exchange: Exchange) -> str:
     """Return the operation, or method and target of traffic that is not A2A."""
     return exchange.operation or f"{exchange.method} {exchange.target}".strip() or "unknown"

@@ -6,11 +6,13 @@ import json
 import re
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from a2a_inspect.commands import why
+from a2a_inspect.data import observed
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -328,13 +330,14 @@ def test_question_of_a_task_that_failed_is_listed_once(tmp_path: Path) -> None:
 
 
 def test_call_of_a_running_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The silence counts until now, not until the last bytes."""
+    """Its silence counts until now, not until the last bytes, wherever it is shown."""
     waiting = rpc("SendMessage", send(), seconds=1, finish="open")
-    record(tmp_path / "r.db", (CLEAN_SEND + waiting).make_chunks())
-    with Recording(tmp_path / "r.db") as recording:
+    record(path := tmp_path / "r.db", (CLEAN_SEND + waiting).make_chunks())
+    with Recording(path) as recording:
         (session,) = recording.read_sessions()
     late = session.ended + 40_000_000_000
-    monkeypatch.setattr("a2a_inspect.commands.why.present_end", lambda _: late)
+    monkeypatch.setattr(observed, "is_being_recorded", lambda _: True)
+    monkeypatch.setattr(observed, "time", SimpleNamespace(time_ns=lambda: late))
     db = sqlite3.connect(tmp_path / "r.db")
     with db:
         db.execute("UPDATE session SET ended = NULL")
@@ -343,3 +346,6 @@ def test_call_of_a_running_session(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert lines[0].endswith("agent-silent  must act: agent")
     assert lines[1].strip().startswith("nothing from the agent for 4")
     assert "and the call is open" in lines[1]
+    assert "agent-silent: nothing from the agent for 4" in run_here(tmp_path, "ls", path).out
+    assert "agent-silent: nothing from the agent for 4" in run_here(tmp_path, "show", path).out
+    assert run_here(tmp_path, "ls", path, "-f", "ending:agent-silent", "--json").out

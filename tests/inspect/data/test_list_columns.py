@@ -38,7 +38,6 @@ def demo() -> Iterator[Recording]:
 def test_names_of_columns() -> None:
     """Titles of the list, fields, headers, paths; a comma in a path is no separator; each once."""
     assert parse_columns("") == parse_columns(" , ") == ()
-    assert parse_columns("error") == parse_columns("ending"), "the column that has errors"
     parsed = parse_columns(
         'Time, ttfe,req.header:User-Agent, $.a["b, c"][0] ,ttfe,slow,gap,bookmark, resp.text'
     )

@@ -11,6 +11,7 @@ import msgspec
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
+from a2a_inspect.data.finding_counts import ending_words
 from a2a_inspect.data.finding_words import RuleMeanings, finding_facts, finding_words
 from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.generation_gaps import operation_of
@@ -225,11 +226,10 @@ def _exchange_lines(
     found = _findings_by_frame(recording, row)
     if (
         ending is not None
-        and ending.is_worth_reading
-        and ending.summary != exchange.error
+        and (words := ending_words(row, ending)) not in ("", exchange.error, exchange.how)
         and not any(each.rule == ending.rule for those in found.values() for each in those)
     ):
-        yield f"    {ending.cause}: {make_visible(ending.summary)}"
+        yield f"    {make_visible(words)}"
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
     yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
     if connection is not None:

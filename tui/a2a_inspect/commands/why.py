@@ -11,7 +11,6 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.ending_words import ending_facts
 from a2a_inspect.data.finding_words import finding_facts
-from a2a_inspect.data.session_lines import present_end
 from a2a_proxy.model.values import Exchange, Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
@@ -57,7 +56,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     fine: list[ExchangeRow] = []
     lost: list[_Lost] = []
     others: list[_Other] = []
-    sessions, endings = recording.read_sessions(), EndingReader(recording, present_end)
+    sessions, endings = recording.read_sessions(), EndingReader(recording)
     for session in sessions:
         rows = {row.exchange.id: row for row in selection.select_rows(recording, session.id)[0]}
         here = {each.exchange: each for each in endings.read_all(rows.values()).values()}

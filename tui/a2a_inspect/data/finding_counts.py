@@ -70,12 +70,10 @@ class ExchangeLine(ExchangeRow, frozen=True):
 
 
 def ending_words(row: ExchangeRow, ending: Ending | None) -> str:
-    """Return why the call did not end well: the cause and its summary; the error itself if the
-    agent answered with one, or how the call was broken off."""
-    if ending is not None and ending.is_worth_reading and ending.cause != "agent-error":
-        return f"{ending.cause}: {ending.summary}"
-    is_successful = text.outcome_of(row.exchange) in ("ok", "live")
-    return row.exchange.error or ("" if is_successful else text.end_reason(row.exchange))
+    """Return why the call did not end well, in one line."""
+    if ending is None or not ending.is_worth_reading:
+        return text.ending_words(row.exchange)
+    return text.ending_words(row.exchange, ending.cause, ending.summary)
 
 
 def find_findings(

@@ -100,7 +100,7 @@ def _parse_column(name: str) -> UserColumn:
     from a2a_proxy.recording.query.fields import FIELDS
     from a2a_proxy.recording.query.parser import parse_expression
 
-    title = "ending" if name.lower() == "error" else name.lower()  # the ending has the error
+    title = name.lower()
     if title in STANDARD_COLUMNS:
         return UserColumn(title, title)
     field = name.partition(".")[2] if name.startswith(("req.", "resp.")) else name

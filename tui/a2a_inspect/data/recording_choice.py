@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
+from a2a_inspect.data.observed import open_observed, present_end
 from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present.output import print_note
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
@@ -77,7 +77,7 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
         UserError: it cannot be opened or read, or a query expression is not valid.
     """
     with (
-        open_recording_or_cassette(_wait_until_recorded(path)) as recording,
+        open_observed(_wait_until_recorded(path)) as recording,
         guard_corruption(recording),
     ):
         _check_end(recording)
@@ -99,6 +99,7 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
     ):
         for member in several.members:
             all_of_them.enter_context(guard_corruption(member.recording))
+            member.recording.find_end = present_end
             _check_end(member.recording)
         yield several
 

@@ -3,9 +3,11 @@ connections."""
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from a2a_inspect.data.finding_words import finding_words
 from a2a_inspect.data.notes import note_counts
+from a2a_inspect.data.observed import is_being_recorded
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.values import Connection
@@ -51,29 +53,15 @@ def _completeness_words(session: SessionRow) -> str:
     return make_visible("; ".join(filter(None, (words, session.choice_text))))
 
 
-_RECORDED = "being recorded"
-
-
 def unended_words(session: SessionRow) -> str:
     """Return the state of a session without an end, which depends on whether its journal still
     exists."""
-    try:
-        left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
-        known = file_layout.sessions_with_journal()
-    except OSError:
-        left, known = set(), set()
-    uuid = session.facts.uuid
-    if uuid in left:
-        return "not recorded to the end; finish with: a2a-inspect recover"
-    if uuid in known:
-        return f"{_RECORDED}{lag_words(session)}"
+    if is_being_recorded(session):
+        return f"being recorded{lag_words(session)}"
+    with suppress(OSError):
+        if session.facts.uuid in {each.session.uuid for each in file_layout.find_leftovers()}:
+            return "not recorded to the end; finish with: a2a-inspect recover"
     return "ended abruptly"
-
-
-def present_end(session: SessionRow) -> int:
-    """Return the present time in ns if the session is being recorded; otherwise 0."""
-    is_running = not session.ended and unended_words(session).startswith(_RECORDED)
-    return time.time_ns() if is_running else 0
 
 
 def lag_words(session: SessionRow) -> str:

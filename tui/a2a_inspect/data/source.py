@@ -25,12 +25,12 @@ from a2a_inspect.data.finding_counts import (
     ending_words,
     exchange_lines,
 )
+from a2a_inspect.data.observed import open_observed
 from a2a_inspect.data.positions import PAGE, PagePositions
 from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.values import Connection, Note
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.finding_totals import count_occurrences
-from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.names import missing_folder_error
 from a2a_proxy.recording.read.outcome_sql import COUNTED_FINDING
 from a2a_proxy.recording.read.reader import Recording
@@ -203,7 +203,7 @@ class RecordingSource:
         Raises:
             RecordingError: it cannot be opened.
         """
-        return None if _is_missing(self.path) else open_recording_or_cassette(self.path)
+        return None if _is_missing(self.path) else open_observed(self.path)
 
     def close(self) -> None:
         """Close the file after the running query. No coroutine may be awaited afterwards."""
@@ -238,7 +238,7 @@ class RecordingSource:
 
     def _open_reader(self) -> None:
         self._open_file = _file_identity(self.path)
-        self._reader = _RecordingReader(open_recording_or_cassette(self.path))
+        self._reader = _RecordingReader(open_observed(self.path))
 
     def _close_reader(self) -> None:
         if self._reader is not None:

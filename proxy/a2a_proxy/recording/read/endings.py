@@ -37,6 +37,9 @@ _COMPARED = 200
 class _SessionReader(Protocol):
     """What is read of a recording, which knows this module: it filters by endings."""
 
+    @property
+    def find_end(self) -> Callable[[SessionRow], int]: ...
+
     def read_session(self, number: int) -> SessionRow | None: ...
 
     def read_exchanges(
@@ -72,12 +75,8 @@ class EndingReader:
     """The endings of the calls of a recording. What is read of a session is kept for its next
     calls."""
 
-    def __init__(
-        self, recording: _SessionReader, find_end: Callable[[SessionRow], int] = lambda _: 0
-    ) -> None:
-        """`find_end` returns the time until which a session without an end was observed, in ns; 0
-        if only its calls show it."""
-        self._recording, self._find_end = recording, find_end
+    def __init__(self, recording: _SessionReader) -> None:
+        self._recording = recording
         self._sessions: dict[int, SessionCalls] = {}
 
     def read(self, row: ExchangeRow) -> Ending | None:
@@ -97,7 +96,7 @@ class EndingReader:
         if number not in self._sessions:
             session = self._recording.read_session(number)
             assert session is not None
-            ended = session.ended or self._find_end(session)
+            ended = session.ended or self._recording.find_end(session)
             session = msgspec.structs.replace(session, ended=ended)
             self._sessions[number] = SessionCalls(_StoredCalls(self._recording, session))
         return self._sessions[number]

@@ -155,6 +155,9 @@ class Recording:
         self.path = path
         self.lacks_log = False
         """Whether it is a file that had no write-ahead log before it was opened."""
+        self.find_end: Callable[[SessionRow], int] = lambda _: 0
+        """Returns the time until which a session without an end is observed, in ns; 0 if only its
+        calls show it. A program that knows which sessions are being recorded replaces it."""
         self.db = db
         """For the caller's own queries. The functions of `recording.store.sql_functions` are
         registered."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from a2a_inspect.data.ending_words import ending_facts
+from a2a_inspect.data.finding_counts import ending_words
 from a2a_inspect.data.finding_words import evidence_words
 from a2a_inspect.data.frame_objects import frame_object
 from a2a_inspect.data.frame_summary import flatten_line_ends
@@ -127,7 +128,7 @@ def exchange_record(
     exchange = row.exchange
     facts: dict[str, object] = {}
     if ending is not None and ending.is_worth_reading:
-        facts["why it did not end well"] = ending.summary
+        facts["why it did not end well"] = ending_words(row, ending)
         facts |= ending_facts(ending)
     facts |= {
         name: value

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from a2a_proxy.model.values import Actor, Binding, Frame, FrameKind, Severity
 from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
-from a2a_proxy.protocol.errors import header_value
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.text import text_of_body
@@ -58,7 +58,9 @@ _ERROR_STEPS = {
 }
 """What to do, by the name of the error."""
 _SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
-_CANCELLED, _DEADLINE_EXCEEDED, _EXHAUSTED = 1, 4, 8
+_CANCELLED, _DEADLINE_EXCEEDED, _EXHAUSTED = map(
+    GRPC_STATUS_NAMES.index, ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
+)
 _WAIT = frozenset({429})
 """Statuses that ask the client to wait."""
 _GRPC_SERVER_ERRORS = frozenset({2, 13, 14, 15})
