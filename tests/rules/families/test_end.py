@@ -374,6 +374,28 @@ def test_next_step_of_an_error(reason: str, code: int, words: str) -> None:
     assert words in ending.next_step
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("TaskNotFoundError: Task not found", "a task id that this agent has returned"),
+        ("TaskNotCancelableError: Task cannot be canceled", "nothing: the task has ended"),
+        ("Method not implemented", "does not offer it"),
+    ],
+)
+def test_next_step_by_the_words_of_an_error(text: str, words: str) -> None:
+    """The Python SDK 0.3 answers over gRPC so, the second error with UNIMPLEMENTED too."""
+    (ending,) = endings(grpc("CancelTask", GET, status=12, text=text)).values()
+    assert words in ending.next_step
+
+
+def test_request_that_cannot_be_decoded_is_the_fault_of_its_client() -> None:
+    """The Python SDK answers with UNKNOWN, as for a failure of its own."""
+    (ending,) = endings(grpc("GetTask", b"\xff\xff\xff", status=2, text="corrupt")).values()
+    assert (ending.cause, ending.actor) == ("agent-error", Actor.CLIENT)
+    (ending,) = endings(grpc("GetTask", GET, status=2, text="broken")).values()
+    assert (ending.cause, ending.actor) == ("agent-error", Actor.AGENT)
+
+
 @NETWORK
 def test_version_is_refused(binding: str) -> None:
     call = {
@@ -391,7 +413,7 @@ def test_version_is_refused(binding: str) -> None:
     }[binding]
     (ending,) = endings(fetch_card() + call).values()
     assert ending.cause == "version-refused"
-    assert "the card offers 1.0" in ending.summary
+    assert ending.summary == "the agent refuses version 1.0; the card offers 1.0"
 
 
 @HTTP

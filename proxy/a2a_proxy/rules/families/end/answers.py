@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from a2a_proxy.model.values import Actor, Binding, Frame, FrameKind, Severity
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, header_value
 from a2a_proxy.protocol.event import decode_payload
@@ -57,6 +58,8 @@ _ERROR_STEPS = {
     "TASK_GENERATION_MISMATCH": "call GetTask, and repeat the request for the task as it is now",
 }
 """What to do, by the name of the error."""
+_ERROR_WORDS = {"task not found": "TASK_NOT_FOUND", "cannot be cancel": "TASK_NOT_CANCELABLE"}
+"""Errors by their words: before 1.0, REST and gRPC have no names for them."""
 _SERVER_ERRORS = frozenset({-32603, *range(500, 600)})
 _CANCELLED, _DEADLINE_EXCEEDED, _EXHAUSTED = map(
     GRPC_STATUS_NAMES.index, ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
@@ -202,13 +205,14 @@ def version_refused(call: CallFacts) -> Ending | None:
     exchange = call.exchange
     if "VERSION_NOT_SUPPORTED" not in exchange.error:
         return None
-    sent = exchange.version_header or f"no A2A-Version (spoken: {exchange.dialect or 'unknown'})"
+    named = exchange.version_header
+    sent = f"version {named}" if named else "a call without A2A-Version, which means 0.3"
     declared = call.declarations
     interfaces = declared.interfaces if declared is not None else ()
     offered = sorted({each.version for each in interfaces})
     more = f"; the card offers {', '.join(filter(None, offered))}" if any(offered) else ""
     return Ending(
-        summary=f"the agent refuses version {sent}{more}",
+        summary=f"the agent refuses {sent}{more}",
         next_step="name a version that the card offers, or use a client that speaks it",
     )
 
@@ -452,9 +456,14 @@ def agent_error(call: CallFacts) -> Ending | None:
         seconds = call.response_header(b"retry-after")[:40]
         wait = f"{seconds} s" if seconds.isdecimal() else f"until {seconds}" if seconds else ""
         is_internal, step = False, f"wait {wait or 'a while'}, then send the call again; send less"
+    low = exchange.error.lower()
+    name = next((name for words, name in _ERROR_WORDS.items() if words in low), exchange.error)
     for reason, other in _ERROR_STEPS.items():
-        if exchange.error.startswith(reason):
+        if name.startswith(reason):
             step = other
+    requests = [each.kind for each in call.frames if each.direction is Direction.TO_AGENT]
+    if is_internal and FrameKind.UNDECODABLE in requests:
+        is_internal, step = False, "correct the request: it cannot be decoded"
     return Ending(
         summary=exchange.error,
         next_step=step,
