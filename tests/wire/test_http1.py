@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import h2.config
-import h2.connection
 import pytest
 
 from a2a_proxy.model.saved_state import encode_state
@@ -22,6 +20,7 @@ from a2a_proxy.model.wire import (
 )
 from a2a_proxy.wire.http1 import MAX_PIPELINED, Http1Decoder
 from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE
+from support_http2 import SWITCH, upgraded
 from support_wire import Step, in_every_split, play, reload
 
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -282,26 +281,6 @@ def test_an_upgrade_waits_for_the_end_of_the_request_body() -> None:
     ]
 
 
-def upgraded(post: bytes = b"") -> list[Step]:
-    """The rest of a connection after `101` for `h2c`, by the `h2` library on both sides: the answer
-    on stream 1, and a call on stream 3. `post` is the end of the client's request."""
-    client = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding=None))
-    agent = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
-    asked = client.initiate_upgrade_connection()
-    agent.initiate_upgrade_connection(asked)
-    agent.send_headers(1, [(":status", "200"), ("content-type", "a/b")])
-    agent.send_data(1, b"one", end_stream=True)
-    steps = [("S", agent.data_to_send()), ("C", post + client.data_to_send())]
-    client.receive_data(steps[0][1])
-    target = [(":method", "GET"), (":path", "/3"), (":scheme", "http"), (":authority", "h")]
-    client.send_headers(3, target, end_stream=True)
-    steps.append(("C", client.data_to_send()))
-    agent.receive_data(steps[1][1].removeprefix(post) + steps[2][1])
-    agent.send_headers(3, [(":status", "204"), ("content-type", "a/b")], end_stream=True)
-    return [*steps, ("S", agent.data_to_send())]
-
-
-SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
 ASK = (
     b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
     b"HTTP2-Settings: AAEAAEAAAAIAAAAB\r\nContent-Length: 4\r\n\r\nab"

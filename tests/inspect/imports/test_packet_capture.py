@@ -4,6 +4,7 @@ also if they are damaged, and what they lack is said."""
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from a2a_proxy.installation import install_hint
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recording.read.reader import Recording
+from support_http2 import SWITCH, upgraded
 from support_import import check_equal
 from support_packets import (
     DOWN,
@@ -137,6 +139,28 @@ def test_a_capture_of_real_peers_is_their_recording(
                 [found.frame.at // unit for row in rows for found in recording.read_frames(row.key)]
             )
     assert times[0] == times[1]
+
+
+def test_switch_to_http2(tmp_path: Path) -> None:
+    """A connection that begins in HTTP/1.1 and continues in HTTP/2."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
+    body = json.dumps(call).encode()
+    head = (
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
+        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+    answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task}).encode()
+    (_, first), (_, second), (_, third), (_, last) = upgraded(b"", answer, "application/json")
+    pieces = talk(head.encode() + body, SWITCH + first, second + third, last)
+    source, calls = imported(tmp_path, make_segments(pieces))
+    assert source.lacks == ()
+    assert [(each.operation, each.how, each.status) for each in calls] == [
+        ("GetTask", "complete", 200),
+        ("", "complete", 204),
+    ]
+    assert calls[0].states == ("completed",)
 
 
 @pytest.mark.parametrize("seed", range(4))
