@@ -449,6 +449,32 @@ def test_plain_http_answer() -> None:
     assert played.exchange.error == "HTTP 502 instead of gRPC"
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<title>Bad gateway</title>", "HTTP 502 instead of gRPC: Bad gateway"),
+        (b"no healthy upstream", "HTTP 502 instead of gRPC: no healthy upstream"),
+        (b'{"error": "bad"}', "HTTP 502 instead of gRPC: bad"),
+        (bytes(9), "HTTP 502 instead of gRPC"),
+    ],
+)
+def test_plain_http_answer_is_in_the_line(body: bytes, error: str) -> None:
+    script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask()))
+    script.agent(script._headers(TO_CLIENT, [(":status", "502")], 1, 4))
+    assert play(script.agent(frame(0, 1, 1, body))).exchange.error == error
+
+
+@pytest.mark.parametrize("body", [b'{"task": {}}', b"no healthy upstream", b"\xff\xff\xff"])
+def test_text_in_place_of_messages_is_kept(body: bytes) -> None:
+    """Under the content type of gRPC; bytes that are no text are a broken message."""
+    script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond()
+    played = play(script.agent(frame(0, 0, 1, body)).trailers())
+    kept = [each.payload for each in played.frames if each.kind is FrameKind.OTHER]
+    assert kept == ([body] if body[0] < 128 else [])
+    assert [each.rule for each in played.findings] == ["UNDECODABLE"]
+    assert played.exchange.error
+
+
 def test_other_services_are_kept_as_bytes() -> None:
     """A gRPC service that is not A2A is carried as bytes; an unknown method of A2A's service stays
     A2A."""

@@ -21,6 +21,7 @@ from a2a_proxy.rules.examples.conversation import (
     EventPause,
     Fields,
     Finish,
+    RawBytes,
     fetch_card,
     grpc,
     http,
@@ -983,3 +984,25 @@ def test_binary_answer(binding: str) -> None:
     )
     (ending,) = endings(call).values()
     assert "a binary body of 2 bytes, `image/png`" in ending.summary
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "words"),
+    [
+        ('{"task":{}}', "application/json", "one JSON object under `application/json`"),
+        ('{"task":{}}', "application/grpc", "one JSON object under `application/grpc`"),
+        ('data: {"task":{}}\n\n', "text/event-stream", "server-sent events under"),
+    ],
+)
+def test_json_in_place_of_grpc(body: str, media: str, words: str) -> None:
+    script = grpc(
+        "SendMessage",
+        send(),
+        RawBytes(body.encode()),
+        reply_headers={"content-type": media},
+        status=0 if media == "application/grpc" else None,
+    )
+    (ending,) = endings(script).values()
+    assert ending.cause == "wrong-container"
+    assert f"the answer is {words}" in ending.summary
+    assert "gRPC" in ending.next_step

@@ -25,7 +25,13 @@ from a2a_proxy.protocol.call import (
     make_detail,
 )
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header_value
+from a2a_proxy.protocol.errors import (
+    GENERATION_MISMATCH,
+    GrpcOutcome,
+    error_line,
+    header_value,
+    read_error_body,
+)
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.live import LiveReading, detect_payload, live_schema
 from a2a_proxy.protocol.operations import GRPC_METHODS, OPERATION_BY_NAME, Operation, message_names
@@ -41,6 +47,7 @@ from a2a_proxy.protocol.schema import (
     split_schema,
 )
 from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY
+from a2a_proxy.protocol.text import text_of_body
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 
@@ -117,6 +124,10 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
         reader.feed(event, found)
         for message in found:
             self._read_message(message, direction, out)
+            is_answer = direction is TO_CLIENT and not exchange.events
+            if is_answer and type(message) is Undecodable and text_of_body(event.data[:64]):
+                self._readers[direction], self._foreign = None, BodyCollector(_MAX_FOREIGN_BODY)
+                self._foreign.add(event.data, event.at, event.start, event.end)
 
     def _read_message(self, message: GrpcMessage | Undecodable, direction: Any, out: Out) -> None:
         if type(message) is Undecodable:
@@ -299,6 +310,9 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
             self.emit_frame(
                 out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY
             )
+            line = f"HTTP {self.exchange.status} instead of gRPC"
+            if self.exchange.error == line:
+                self.exchange.error = error_line(line, *read_error_body(self._foreign.data))
             self._foreign = None
 
 

@@ -10,7 +10,7 @@ from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, header_value
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.text import text_of_body
-from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, RPC
+from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC
 from a2a_proxy.rules.endings.call_facts import ACTIVE, CallFacts
 from a2a_proxy.rules.endings.call_index import SENDS
 from a2a_proxy.rules.endings.ending import LOW, Ending, cause
@@ -44,6 +44,13 @@ _NOT_RPC = "HTTP 200"
 _NO_RESULT = (NO_RESULT, "HTTP 2", "events without")
 """Begins of the errors of calls that have an answer without an error and without a result."""
 _ONE_OBJECT, _ONE_ERROR = "one JSON object", "a JSON error"
+_CONTAINER_STEPS = {
+    "text/event-stream": "send each object as an event: `data: {...}` and an empty line",
+    "application/json": "send one JSON object with `Content-Type: application/json`",
+    "application/grpc": "send protobuf messages, each behind its length, as `application/grpc`; or "
+    "look for a server that does not speak gRPC at this address",
+}
+"""What to do, by the media type that is due."""
 _INSIDE = "inside "
 """Begin of the note of an answer that is in a text."""
 _JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
@@ -223,8 +230,8 @@ def version_refused(call: CallFacts) -> Ending | None:
     "Answer in the wrong container",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 9.4.2, 11.7; HTML 9.2.6",
-    bindings=HTTP,
+    section="1.0 9.4.2, 10.4, 11.7; HTML 9.2.6",
+    bindings=NETWORK,
     also_broken=("A2A-HTTP-003",),
     flagged=rpc(
         "SendStreamingMessage",
@@ -243,13 +250,14 @@ def wrong_container(call: CallFacts) -> Ending | None:
     """A call is answered with a body that its content type does not announce, or that its operation
     does not allow: newline-delimited JSON, JSON text records, an array or plain JSON where an event
     stream is due, JSON or HTML under `text/event-stream`, events under another content type or in
-    place of one object, or an answer inside a JSON string or base64.
+    place of one object, an answer inside a JSON string or base64, or JSON or HTML in place of gRPC.
 
     Clients read the container, not the content: they see an empty stream, or nothing. The agent
     must send the answer as the binding requires it.
     """
     exchange = call.exchange
-    if exchange.binding not in HTTP | CARD or exchange.status != 200 or exchange.ours:
+    is_grpc = exchange.binding is Binding.GRPC
+    if exchange.binding not in NETWORK | CARD or exchange.status != 200 or exchange.ours:
         return None
     found = [each for each in call.answers if each.kind is not FrameKind.COMMENT]
     what = _name_events(call, found)
@@ -262,7 +270,8 @@ def wrong_container(call: CallFacts) -> Ending | None:
     inside = f"; it says {exchange.error}" if is_error and (what or form) else ""
     media = call.media_type
     due = "text/event-stream" if exchange.operation in STREAMS else "application/json"
-    is_unread = not exchange.error or exchange.error.startswith(_NOT_RPC)
+    due = "application/grpc" if is_grpc else due
+    is_unread = not exchange.error or exchange.error.startswith((_NOT_RPC, NO_RESULT))
     is_marked = any(each.framing == f"{BYTE_ORDER_MARK}{DATA_MARK}" for each in found[:1])
     if is_marked and {media, due} <= _JSON_TYPES:
         return Ending(
@@ -274,8 +283,8 @@ def wrong_container(call: CallFacts) -> Ending | None:
         what = what or (_ONE_ERROR if is_error else _ONE_OBJECT)
         what += f" {form.partition(',')[0]}"
     if not what and not exchange.events and is_unread and call.by_itself:
-        what, inside = _read_body(call.error_body.strip())
-        if what == _ONE_OBJECT and media in _JSON_TYPES and due in _JSON_TYPES:
+        what, inside = _read_body(_read_last(call).strip())
+        if what == _ONE_OBJECT and {media, due} <= _JSON_TYPES:
             return None  # the right container of something else
     if not what:
         return None
@@ -284,12 +293,10 @@ def wrong_container(call: CallFacts) -> Ending | None:
     if {media, due} <= _JSON_TYPES:
         wanted = "one object is due"
     elif media == due:
-        wanted = "without the framing of events"
+        wanted = "protobuf messages are due" if is_grpc else "without the framing of events"
     return Ending(
         summary=f"the answer is {what} {under}, {wanted}{inside}",
-        next_step="send each object as an event: `data: {...}` and an empty line"
-        if due == "text/event-stream"
-        else "send one JSON object with `Content-Type: application/json`",
+        next_step=_CONTAINER_STEPS[due],
     )
 
 
@@ -317,7 +324,7 @@ def _read_body(body: bytes) -> tuple[str, str]:
         return "an HTML page", ""
     value = decode_payload(body, JSON)
     if not isinstance(value, dict):
-        return "", ""
+        return "server-sent events" if body.startswith((b"data:", b"event:")) else "", ""
     error = value.get("error")
     if not isinstance(error, dict):
         return _ONE_OBJECT, ""
