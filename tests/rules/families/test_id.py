@@ -325,3 +325,76 @@ def test_a_stray_event_is_the_only_finding(binding: str) -> None:
     after = rpc("SendMessage", send(id="m2"), of_t2)
     assert [each.rule for each in findings(strays + after)] == ["A2A-ID-007"]
     assert [each.rule for each in findings(after + strays)] == ["A2A-ID-007"]
+
+
+HOOK = {"taskId": "t1", "url": "https://client.example.com/hook"}
+STORED = HOOK | {"id": "p1"}
+WHICH = {"taskId": "t1", "id": "p1"}
+OLD_STORED = {"taskId": "t1", "pushNotificationConfig": {"id": "p1", "url": HOOK["url"]}}
+OLD_WHICH = {"id": "t1", "pushNotificationConfigId": "p1"}
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, []),
+        ({"taskId": "t2"}, ["ERROR"]),
+        ({"id": "p2"}, ["ERROR"]),
+        ({"url": "http://a/"}, []),
+    ],
+    ids=["requested", "another task", "another configuration", "another url"],
+)
+def test_push_configurations_of_another_task(more: dict[str, str], found: list[str]) -> None:
+    """On every binding and in 0.3; a new configuration may get an id of the agent."""
+    answer = STORED | more
+    get, path = "GetTaskPushNotificationConfig", "/tasks/t1/pushNotificationConfigs"
+    inner = OLD_STORED["pushNotificationConfig"] | ({"id": more["id"]} if "id" in more else {})
+    old = {"taskId": answer["taskId"], "pushNotificationConfig": inner}
+    for script in (
+        rpc(get, WHICH, answer),
+        grpc(get, WHICH, answer),
+        rest("GET", f"{path}/p1", None, answer),
+        rpc("tasks/pushNotificationConfig/get", OLD_WHICH, old, version=""),
+    ):
+        assert verdicts(script, "014") == found
+    only_task = found if "taskId" in more else []
+    for script in (
+        rpc("CreateTaskPushNotificationConfig", HOOK | {"id": "p1"}, answer),
+        rpc("ListTaskPushNotificationConfigs", {"taskId": "t1"}, {"configs": [answer]}),
+        rest("GET", path, None, {"configs": [answer]}),
+        rpc("tasks/pushNotificationConfig/list", {"id": "t1"}, [old], version=""),
+    ):
+        assert verdicts(script, "014") == only_task
+
+
+@pytest.mark.parametrize(
+    ("text", "members", "found"),
+    [
+        ("good bye", {}, ["WARNING"]),
+        ("hello", {}, []),
+        (" hello\n", {}, []),
+        ("good bye", {"messageId": "m9"}, []),
+        ("good bye", {"parts": [{"url": "https://example.com/a.png"}]}, []),
+    ],
+    ids=["another text", "the text", "with white space", "another id", "no text"],
+)
+@EVERY
+def test_the_sent_message_in_the_history(
+    binding: str, text: str, members: dict[str, Any], found: list[str]
+) -> None:
+    echo = message(text, taskId="t1", contextId="c1") | members
+    answer = {"task": task(history=[message("before", id="m0"), echo])}
+    if binding == "grpc":
+        script = grpc("SendMessage", send(), answer)
+    elif binding == "rest":
+        script = rest("POST", "/message:send", send(), answer)
+    else:
+        script = rpc("SendMessage", send(), answer)
+    assert verdicts(script, "016") == found
+    old = {"kind": "message", "messageId": "m1", "role": "user"}
+    said = {"message": old | {"parts": [{"kind": "text", "text": "hello"}]}}
+    kept = old | {"parts": [{"kind": "text", "text": text}]} | {"messageId": echo["messageId"]}
+    done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
+    if "parts" not in members:
+        call = rpc("message/send", said, done | {"history": [kept]}, version="")
+        assert verdicts(call, "016") == found

@@ -2,6 +2,7 @@
 3.4)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
@@ -12,6 +13,7 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import (
     TASK_PARAMS,
     input_required,
+    message,
     send,
     snapshot,
     state,
@@ -19,6 +21,14 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
+from a2a_proxy.rules.state.card_declarations import indexed_objects, object_member, string_member
+from a2a_proxy.rules.state.push_configs import (
+    GET_CONFIG,
+    LIST_CONFIGS,
+    answered_configs,
+    config_reference,
+)
 from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
@@ -278,23 +288,97 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-014",
     "Answer is about another task than requested",
     Severity.ERROR,
-    section="1.0 3.1.3, 3.1.5; 0.3 7.3, 7.4",
+    section="1.0 3.1.3, 3.1.5, 3.1.7, 3.1.8, 3.1.9; 0.3 7.3, 7.4, 7.5, 7.6, 7.7",
     scope=EvidenceScope.EXCHANGE,
-    trigger_flags=FrameFlag.TASK,
-    operations=("GetTask", "CancelTask"),
+    trigger_flags=FrameFlag.TASK | FrameFlag.PUSH,
+    operations=("GetTask", "CancelTask", CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS),
     flagged=rpc("GetTask", TASK_PARAMS, task(id="t2")),
     clean=rpc("GetTask", TASK_PARAMS, task()),
 )
 def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
-    """GetTask or CancelTask is answered with a task whose id is not the id in the request.
+    """GetTask or CancelTask is answered with a task whose id is not the id in the request; or a
+    call for the push configurations of a task with one of another task, or with another
+    configuration.
 
-    The client shows or cancels the wrong task, which may be another user's. The agent, or a shared
-    cache or gateway in front of it, must return the requested task.
+    The client shows or cancels the wrong task, which may be another user's, or takes the
+    configuration for its own. The agent, or a shared cache or gateway in front of it, must return
+    what was requested.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
-    if request_snapshot is not None and are_different(request_snapshot.task_id, frame.task_id):
+    if context.has_flag(FrameFlag.PUSH):
+        yield from _check_configs(context)
+    elif request_snapshot is not None and are_different(request_snapshot.task_id, frame.task_id):
         told = (
             f"{context.operation} is for task {request_snapshot.task_id}, the answer is task "
             f"{frame.task_id}"
         )
         yield RuleFinding(summary=told, path=_id_path(context, "id", "id"), value=frame.task_id)
+
+
+def _check_configs(context: RuleContext) -> Iterator[RuleFinding]:
+    """Compare the configurations of the answer with the ids in the request. Names of resources,
+    which gRPC had before 1.0, are not compared."""
+    task_id, ident = config_reference(context)
+    wanted = [("task", "taskId", task_id)]
+    wanted += [("push configuration", "id", ident)] if context.operation == GET_CONFIG else []
+    for config in answered_configs(context):
+        for what, name, asked in wanted:
+            found = string_member(config, name)
+            if are_different(asked, found) and "/" not in asked + found:
+                yield RuleFinding(
+                    summary=f"{context.operation} is for {what} {asked}, the answer has {found}",
+                    value=found,
+                )
+
+
+_OTHER_TEXT = task(history=[message("goodbye", taskId="t1", contextId="c1")])
+_SAME_TEXT = task(history=[message(taskId="t1", contextId="c1")])
+
+
+@rule(
+    "A2A-ID-016",
+    "History has another text under the id of the sent message",
+    Severity.WARNING,
+    section="1.0 4.1.1, 4.1.4; 0.3 6.1, 6.4",
+    scope=EvidenceScope.EXCHANGE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.TASK,
+    operations=SENDING_OPERATIONS,
+    flagged=rpc("SendMessage", send(), {"task": _OTHER_TEXT}),
+    clean=rpc("SendMessage", send(), {"task": _SAME_TEXT}),
+)
+def other_text(context: RuleContext) -> Iterator[RuleFinding]:
+    """The history of the answer has a message with the `messageId` of the message that was sent,
+    but with another text. White space is not compared.
+
+    A client that shows the history shows its user words that nobody said, and the agent may have
+    worked on them. The agent must keep the messages of the client as they are.
+    """
+    frame, request = context.frame, context.request
+    if frame.schema == "json" and b'"history"' not in frame.payload:
+        return
+    history, sent = context.object.get("history"), object_member(context.params, "message")
+    ident, text = string_member(sent, "messageId"), _text_of(sent)
+    if not (ident and text) or frame.redacted or frame.truncated:
+        return
+    if request is None or request.redacted or request.truncated:
+        return
+    for index, each in indexed_objects(history):
+        found = _text_of(each) if string_member(each, "messageId") == ident else ""
+        if found and found != text:
+            place = object_prefix(frame, context.is_v1, context.operation)
+            yield RuleFinding(
+                summary=f"the history has another text under {ident}, the id of the sent message",
+                path=f"{context.root}{place}history[{index}].parts",
+                value=found,
+                expected=text,
+            )
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    """Return the text of a message without white space; empty if it has other parts too."""
+    parts = message.get("parts")
+    texts = [each.get("text") for _, each in indexed_objects(parts)]
+    if not isinstance(parts, list) or not all(isinstance(each, str) for each in texts):
+        return ""
+    return "".join("".join(map(str, texts)).split())
