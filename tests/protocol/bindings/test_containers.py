@@ -317,6 +317,8 @@ def test_answer_to_a_batch_is_no_container() -> None:
     played = everywhere(script.answer(body))
     assert [each.note for each in answers(played)] == ["batch"] * 2
     assert not played.exchange.error
+    failed = Http().request("POST /", calls, a2a_version="1.0").answer(body, status=500)
+    assert play(failed).exchange.error == "HTTP 500: Internal Server Error"
 
 
 @pytest.mark.parametrize("binding", ["jsonrpc", "rest"])

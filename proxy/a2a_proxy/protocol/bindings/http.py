@@ -346,6 +346,12 @@ class HttpCall(HttpExchange, tag="http", dict=True):
         is_one = _is_array(data) and len(values) == 1  # of another type, no sequence
         return found if values and not is_one and all(map(_is_json, values)) else []
 
+    def _record_array(self, body: ByteSpan) -> None:
+        """Record that one JSON-RPC call was answered by an array, as only a batch is."""
+        is_array = self.exchange.binding is Binding.JSONRPC and _is_array(body.data)
+        if is_array and not _is_array(self._bodies[TO_AGENT].collected_bytes):
+            self.record_error(self.exchange.status, other.ARRAY)
+
     def _record_status(self) -> None:
         """Record that a call failed by its status, if nothing in the answer says so."""
         if self.exchange.status >= 400:
@@ -407,10 +413,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
             _READERS[self.exchange.binding].response(self, span, out, framing)
             if self._form is _EVENTS:
                 self._finish_stream(event, out)
-            elif self.exchange.binding is Binding.JSONRPC and _is_array(span.data):
-                if not _is_array(self._bodies[TO_AGENT].collected_bytes):
-                    self.record_error(self.exchange.status, other.ARRAY)
             else:
+                self._record_array(span)
                 self._record_status()
             is_read = self.exchange.binding not in (_OTHER_BINDING, Binding.WEBHOOK)
             if framing and is_read and self.exchange.method != "DELETE":
