@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.data import source
 from a2a_proxy.rules.examples.conversation import CLEAN_SEND, rpc
 from a2a_proxy.rules.examples.objects import send
 from support_inspect import changes, exchange, live, request, sample, status, writer
@@ -97,6 +98,21 @@ async def test_endings_are_shown(tmp_path: Path, views: Path) -> None:
         await person.types("s")
         await person.sees("Swimlane › ", words)
     assert not views.exists()
+
+
+async def test_endings_of_many_calls_come_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls are indexed a few at a time, and the list shows the endings when all are."""
+    monkeypatch.setattr(source, "_INDEXED_AT_ONCE", 1)
+    chunks = (CLEAN_SEND + CLEAN_SEND + rpc("SendMessage", send(), finish="cut")).make_chunks()
+    record(tmp_path / "r.db", chunks)
+    reader = source.RecordingSource(tmp_path / "r.db")
+    assert (await reader.poll()) is not None
+    assert not any(each.ending for each in await reader.read_exchanges(0))
+    reader.close()
+    async with looking(tmp_path / "r.db", (240, 50)) as person:
+        await person.sees("STATES, ENDING", "no-answer: the agent's side")
 
 
 async def test_cells_follow_a_growing_recording(tmp_path: Path, views: Path) -> None:

@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from a2a_proxy.recording.read.endings import EndingReader
 
 _Value = TypeVar("_Value")
-_MAX_COMPARED = 5_000
-"""Calls of a recording whose endings the list shows."""
+_INDEXED_AT_ONCE = 2_000
+"""Calls that are indexed for endings between two questions of the screen: 50 ms."""
+_LARGE = 5_000
+"""Calls of a growing recording from which on its endings are renewed less often."""
 _ENDING_SECONDS = 5.0
 _EXPLAINED = f"SELECT count(*) FROM finding WHERE session = ? AND NOT {COUNTED_FINDING}"
 
@@ -290,6 +292,8 @@ class _RecordingReader:
         self._corrections: dict[int, int] = {}
         """What is added to the number of rows of findings, by session."""
         self._endings: EndingReader | None = None
+        self._next_endings: EndingReader | None = None
+        """Those that are shown as soon as all calls are indexed."""
         self._endings_at = 0.0
         self._selected_exchange = 0
         self._selected_frames = self._frame_positions(0)
@@ -299,7 +303,7 @@ class _RecordingReader:
         version = self.recording.data_version()
         if version == self._version:
             before, lag = self._snapshot, self._read_lag(self._snapshot.sessions)
-            if lag == before.lag:
+            if lag == before.lag and not self._prepare_endings():
                 return None
             self._snapshot = msgspec.structs.replace(before, lag=lag)
             return self._snapshot
@@ -329,15 +333,23 @@ class _RecordingReader:
         return self._snapshot
 
     def _renew_endings(self, now: RecordingSnapshot) -> None:
-        """Let the endings be computed again, of a growing recording now and then. Comparing all
-        calls takes 50 us a call, so that of many calls they are not in the list."""
+        """Let the endings be computed again, of a growing recording now and then. Until all calls
+        are indexed, those of before are shown."""
         since = time.monotonic() - self._endings_at
-        if now.exchanges > _MAX_COMPARED:
-            self._endings = None
-        elif self._endings is None or not now.is_live or since > _ENDING_SECONDS:
+        is_due = not now.is_live or since > _ENDING_SECONDS * max(now.exchanges / _LARGE, 1)
+        if self._next_endings is None and (self._endings is None or is_due):
             from a2a_proxy.recording.read.endings import EndingReader
 
-            self._endings, self._endings_at = EndingReader(self.recording), time.monotonic()
+            self._next_endings = EndingReader(self.recording)
+        self._prepare_endings()
+
+    def _prepare_endings(self) -> bool:
+        """Index more calls for the next endings; return whether they are ready now."""
+        if self._next_endings is None or not self._next_endings.prepare(_INDEXED_AT_ONCE):
+            return False
+        self._endings, self._next_endings = self._next_endings, None
+        self._endings_at = time.monotonic()
+        return True
 
     def _read_lag(self, sessions: tuple[SessionRow, ...]) -> int:
         """Return the largest lag, rounded to seconds, ns."""

@@ -42,6 +42,8 @@ class _SessionReader(Protocol):
 
     def read_session(self, number: int) -> SessionRow | None: ...
 
+    def read_sessions(self) -> list[SessionRow]: ...
+
     def read_exchanges(
         self, session: int | None = None, *, after: int = 0, headers: bool = True
     ) -> Iterator[ExchangeRow]: ...
@@ -91,6 +93,12 @@ class EndingReader:
             for ending in _find_endings(calls, (each.exchange for each in members)):
                 found[make_key(number, ending.exchange)] = ending
         return found
+
+    def prepare(self, count: int) -> bool:
+        """Index at most so many calls more, which all calls are compared with; return whether all
+        are indexed. Otherwise the first call that needs the index waits for it."""
+        sessions = self._recording.read_sessions()
+        return all(self._read_session(each.id).prepare(count) for each in sessions)
 
     def _read_session(self, number: int) -> SessionCalls:
         if number not in self._sessions:

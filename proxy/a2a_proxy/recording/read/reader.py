@@ -89,13 +89,15 @@ class PagedQuery:
         position: Callable[[Any], int],
         make: Callable[[Row], _Value],
         limit: int | None,
+        learn: Callable[[list[Row]], None] = lambda _: None,
     ) -> Iterator[_Value]:
         """Yield values in order. `after` and the page size are the last two parameters of the
-        query."""
+        query. `learn` gets the rows of a page before `make` gets each."""
         remaining = limit
         while remaining is None or remaining > 0:
             size = PAGE_ROWS if remaining is None else min(PAGE_ROWS, remaining)
             rows = self.fetch_all(query, (*fixed, after, size))
+            learn(rows)
             for row in rows:
                 value = make(row)
                 after = position(value)
@@ -111,14 +113,15 @@ class PagedQuery:
         session: int | None,
         after: int = 0,
         limit: int | None = None,
+        learn: Callable[[list[Row]], None] = lambda _: None,
     ) -> Iterator[_Value]:
         """Yield values with a key greater than `after`, of one session or of all. The key contains
-        the session."""
+        the session. `learn` as for `by_keyset`."""
         before = 1 << 62
         if session is not None:
             after, before = max(after, make_key(session, 0) - 1), make_key(session + 1, 0)
         query = f"SELECT * FROM {table} WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
-        return self.by_keyset(query, (before,), after, lambda value: value.key, make, limit)
+        return self.by_keyset(query, (before,), after, lambda value: value.key, make, limit, learn)
 
     def by_ids(
         self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]
@@ -237,7 +240,8 @@ class Recording:
         """Yield exchanges by session and number (order of first byte), with a key greater than
         `after`."""
         make = partial(self._decode.decode_exchange, headers=headers)
-        return self._pages.by_session("exchange", make, session, after, limit=limit)
+        learn = self._decode.learn_idents
+        return self._pages.by_session("exchange", make, session, after, limit, learn)
 
     def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
         """Return one exchange, or None."""

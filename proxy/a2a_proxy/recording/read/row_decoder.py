@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, get_origin
 
@@ -51,6 +52,7 @@ from a2a_proxy.recording.store.columns import stored_fields
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import (
     DAMAGED_HINT,
+    ROW_ERRORS,
     Row,
     absolute_time,
     check_row,
@@ -238,7 +240,8 @@ class RowDecoder:
 
     def learn_idents(self, rows: list[Row]) -> None:
         """Read the identifiers in these rows of `exchange` at once."""
-        self._idents.learn({row[place] for row in rows for place in _IDENT_PLACES})
+        with suppress(*ROW_ERRORS):  # the row that is not valid is reported when it is decoded
+            self._idents.learn({row[place] for row in rows for place in _IDENT_PLACES})
 
     @check_row("exchange")
     def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:

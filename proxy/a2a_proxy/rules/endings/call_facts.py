@@ -31,6 +31,7 @@ from a2a_proxy.rules.state.card_declarations import CardDeclarations, read_decla
 _MAX_CALLS = 1000
 _MAX_RETRIES = 100
 _MAX_SAMPLE = 50
+_INDEXED_AT_ONCE = 10_000
 _PAGE = 100
 """Calls that are read at once."""
 SECOND_NS = 1_000_000_000
@@ -126,6 +127,8 @@ class SessionCalls:
         """`is_brief`: endings do not describe what the client received and what the peers did."""
         self.source = source
         self.is_brief = is_brief
+        self._index = CallIndex()
+        self._unindexed: Iterator[Exchange] | None = None
         self._calls: dict[int, CallFacts] = {}
 
     @property
@@ -136,7 +139,17 @@ class SessionCalls:
     @cached_property
     def index(self) -> CallIndex:
         """The index of all calls."""
-        return CallIndex(self.source.read_exchanges())
+        while not self.prepare(_INDEXED_AT_ONCE):
+            pass
+        return self._index
+
+    def prepare(self, count: int) -> bool:
+        """Index at most so many calls more; return whether all are indexed."""
+        if self._unindexed is None:
+            self._unindexed = iter(self.source.read_exchanges())
+        page = list(islice(self._unindexed, count))
+        self._index.add_calls(page)
+        return len(page) < count
 
     def call(self, number: int) -> CallFacts:
         """Return the facts of a call."""

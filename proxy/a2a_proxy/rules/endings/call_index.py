@@ -46,8 +46,7 @@ class CallIndex:
     """Numbers of calls by what is asked for. A number that is found by a task can be that of
     another task, if their hashes are equal."""
 
-    def __init__(self, exchanges: Iterable[Exchange]) -> None:
-        """`exchanges` are in order and need no headers."""
+    def __init__(self) -> None:
         self.served: set[tuple[str, Binding]] = set()
         """Agents and the bindings in which they have answered a call, also with an error."""
         self.answered: set[str] = set()
@@ -61,6 +60,9 @@ class CallIndex:
         self._by_task: list[int] = []
         self._successes: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
         self._waiting: dict[str, list[int]] = {}
+
+    def add_calls(self, exchanges: Iterable[Exchange]) -> None:
+        """Add the next calls. They need no headers."""
         for each in exchanges:
             self._add(each)
         self._by_task.sort()
