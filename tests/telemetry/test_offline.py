@@ -4,9 +4,11 @@ ids each time."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -209,15 +211,12 @@ def test_the_span_says_why_a_call_did_not_end_well(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.db") as recording:
         (session,) = recording.read_sessions()
         calls = [row.exchange for row in recording.read_exchanges(session.id)]
-        running = msgspec.structs.replace(session, how="")
-        found, live = (
-            [
-                made.spans[0]
-                for each in calls
-                if (made := SpanReader(recording, of).call_spans(each))
-            ]
-            for of in (session, running)
-        )
+        _set_how(recording.path, "")
+        (running,) = recording.read_sessions()
+        reader = SpanReader(recording, running)
+        live = [made.spans[0] for each in calls if (made := reader.call_spans(each))]
+        _set_how(recording.path, session.how)  # the session ends while the reader sends
+        found = [made.spans[0] for each in calls if (made := reader.call_spans(each))]
     causes = [
         [e.attributes["a2a_proxy.ending.cause"] for e in span.events if "ending" in e.name]
         for span in found
@@ -234,6 +233,11 @@ def test_the_span_says_why_a_call_did_not_end_well(tmp_path: Path) -> None:
         None,
     ]
     assert not [e for span in live for e in span.events if "ending" in e.name]
+
+
+def _set_how(path: str, how: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE session SET how = ?", (how,))
 
 
 def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:

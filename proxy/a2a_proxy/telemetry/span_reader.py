@@ -66,6 +66,7 @@ from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, SpanValue
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.read.endings import EndingReader
+    from a2a_proxy.rules.endings.ending import Ending
 
 _MAX_CACHED = 4096
 """Limit of each cache."""
@@ -175,10 +176,6 @@ class SpanReader:
         self._earlier_calls = EarlierCalls(recording, session)
         self._endings: EndingReader | None = None
         """None while the session is recorded: the end of a call can be explained by later calls."""
-        if session.how:
-            from a2a_proxy.recording.read.endings import EndingReader
-
-            self._endings = EndingReader(recording)
         self._handoffs: dict[int, dict[int, Handoff]] = {}
         """Exchange number -> the hand-offs that led to it, by id."""
         for row in self._cards.card_calls(session):
@@ -266,7 +263,7 @@ class SpanReader:
         texts = read_payload_texts(self._recording, row, content=self._shape.content)
         task = self._task_of_exchange(row.exchange)
         facts, whole = self._call_facts(row, texts, task), self._call_events(row, task)
-        ending = self._endings.read(row) if self._endings is not None else None
+        ending = self._read_ending(row)
         if ending is not None and ending.is_worth_reading:
             facts = msgspec.structs.replace(facts, ending=ending)
             whole.add_ending(ending)
@@ -288,6 +285,17 @@ class SpanReader:
         return CallSpans(
             row.exchange.id, facts.context, span.service, (*spans, *onward, *steps), whole, task
         )
+
+    def _read_ending(self, row: ExchangeRow) -> Ending | None:
+        """Return why a call of a session that has ended did not end well."""
+        if self._endings is None:
+            now = self._recording.read_session(self._session.id)
+            if now is None or not now.how:
+                return None
+            from a2a_proxy.recording.read.endings import EndingReader
+
+            self._endings = EndingReader(self._recording)
+        return self._endings.read(row)
 
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
         """Return the events of the whole call."""
