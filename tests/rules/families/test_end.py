@@ -755,6 +755,10 @@ def test_leaving_after_the_end_is_no_failure(binding: str) -> None:
     cancel = rpc("CancelTask", GET, task("CANCELED", second=1), id=3)
     cancelled = run_together(left, cancel, after=500 * MS).then(fetch_card(), 60 * SECOND)
     assert causes(cancelled) == {}
+    long_after = stream(binding, *BEGIN, EventPause(5), finish="leave")
+    assert causes(run_together(long_after, cancel, after=SECOND)) == {}
+    seen = run_together(long_after, poll(binding, "CANCELED"), after=SECOND)
+    assert causes(seen) == {1: "end-not-sent"}
     for finish in ("stop", "open"):
         (waits,) = endings(stream(binding, *BEGIN, finish=finish)).values()
         assert (waits.cause, waits.severity) == ("not-recorded", None)

@@ -161,6 +161,8 @@ def end_not_sent(call: CallFacts) -> Ending | None:
     if shown is None or call.ended - shown[2] < _END_GRACE:
         return None
     other, state, at = shown
+    if call.by_client and other.operation == "CancelTask":
+        return None
     return Ending(
         summary=f"the stream never showed the end: {other.operation} #{other.id} said {state} "
         f"{format_ns(call.ended - at)} before {_end_words(call)}",
