@@ -13,6 +13,7 @@ import pytest
 from a2a_inspect.data.finding_counts import exchange_lines
 from a2a_inspect.data.finding_tree import read_findings
 from a2a_inspect.plots.sums import compute_totals, whole_recording
+from a2a_proxy.model.values import FrameKind
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.recorder.recording_output import find_failures, summarize_session
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
@@ -24,6 +25,7 @@ from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.endings.ending import CAUSES, Cause
 from a2a_proxy.rules.endings.evaluate import DoubtfulCalls
 from support_cli import run_here
+from support_inspect import changes, exchange, frame, request, writer
 from support_rules import endings, record
 
 _CAUSES = [each for each in all_rules().values() if each.family == "END"]
@@ -64,6 +66,43 @@ def test_stored_endings_survive_a_cassette(tmp_path: Path) -> None:
     with open_recording_or_cassette(tmp_path / "r.a2a.jsonl") as recording:
         rules = [row.finding.rule for row in recording.read_findings()]
     assert rules.count("A2A-END-005") == 1
+
+
+@pytest.mark.parametrize(
+    ("media", "kind", "words"),
+    [
+        (
+            "application/x-ndjson",
+            FrameKind.OTHER,
+            "2 JSON objects (NDJSON) under `application/x-nd",
+        ),
+        ("text/event-stream", FrameKind.COMMENT, "2 JSON objects (NDJSON) under `text/event-strea"),
+    ],
+)
+def test_body_that_was_recorded_as_a_whole(
+    tmp_path: Path, media: str, kind: FrameKind, words: str
+) -> None:
+    """A recording may hold the body of a wrong container as one frame, without its objects."""
+    body = b'{"jsonrpc":"2.0","id":1,"result":{}}\n' * 2
+    held = frame(1, 1, b"", kind=kind, framing=body.decode())
+    if kind is FrameKind.OTHER:
+        held = frame(1, 1, body, kind=kind)
+    call = exchange(
+        1,
+        events=0,
+        states=(),
+        task_id="",
+        error="HTTP 200" if kind is FrameKind.OTHER else "",
+        response_headers=((b"Content-Type", media.encode()),),
+    )
+    made = writer(path := tmp_path / "r.db")
+    made.write([request(1), held], [], changes(call))
+    made.finish(call.closed)
+    with Recording(path) as recording:
+        (session,) = recording.read_sessions()
+        (ending,) = session_endings(recording, session)
+    assert ending.cause == "wrong-container"
+    assert words in ending.summary
 
 
 _EXPLAINING = [

@@ -36,6 +36,8 @@ from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.families.end.connection import has_card
 from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
+from a2a_proxy.wire.json_sequence import JsonSequence
+from a2a_proxy.wire.sse import SseEvent
 
 _UNAUTHENTICATED = (401, 403)
 _GRPC_UNAUTHENTICATED = (16, 7)
@@ -283,7 +285,7 @@ def wrong_container(call: CallFacts) -> Ending | None:
         what = what or (_ONE_ERROR if is_error else _ONE_OBJECT)
         what += f" {form.partition(',')[0]}"
     if not what and not exchange.events and is_unread and call.by_itself:
-        what, inside = _read_body(_read_last(call).strip())
+        what, inside = _read_body((_read_last(call) or call.error_body).strip())
         if what == _ONE_OBJECT and {media, due} <= _JSON_TYPES:
             return None  # the right container of something else
     if not what:
@@ -322,14 +324,23 @@ def _read_body(body: bytes) -> tuple[str, str]:
     known container."""
     if body[:1] == b"<":
         return "an HTML page", ""
-    value = decode_payload(body, JSON)
-    if not isinstance(value, dict):
-        return "server-sent events" if body.startswith((b"data:", b"event:")) else "", ""
-    error = value.get("error")
-    if not isinstance(error, dict):
-        return _ONE_OBJECT, ""
-    code, text = str(error.get("code", ""))[:12], str(error.get("message", ""))[:80]
-    return _ONE_ERROR, f"; it says {code}: {text}"
+    if body.startswith((b"data:", b"event:")):
+        return "server-sent events", ""
+    found: list[SseEvent] = []
+    sequence = JsonSequence()
+    sequence.feed(body, 0, 0, len(body), found)
+    sequence.finish(0, found)
+    values = [decode_payload(each.data, JSON) for each in found if each.dispatched]
+    objects = [each for each in values if isinstance(each, dict)]
+    if not objects or len(objects) < len(values):
+        return "", ""
+    errors = [each["error"] for each in objects if isinstance(each.get("error"), dict)]
+    framing = "".join(each.framing for each in found)
+    what = _name_sequence(framing, len(objects), is_error=bool(errors))
+    if not errors:
+        return what, ""
+    code, text = str(errors[0].get("code", ""))[:12], str(errors[0].get("message", ""))[:80]
+    return what, f"; it says {code}: {text}"
 
 
 def _read_last(call: CallFacts) -> bytes:
