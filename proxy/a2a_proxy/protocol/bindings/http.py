@@ -333,7 +333,7 @@ class HttpCall(HttpExchange, tag="http", dict=True):
     def _split_wrapped(self, kind: str, data: bytes, body: ByteSpan) -> list[SseEvent]:
         """Return the events that a body consists of; none if it consists of something else, or of
         too many."""
-        if kind not in ("json", "records", "sse"):
+        if kind not in ("json", "records", "sse") or len(data) > _MAX_HELD:
             return []
         found: list[SseEvent] = []
         self._events = events = SseSplitter() if kind == "sse" else JsonSequence()
