@@ -335,6 +335,27 @@ def test_edited_request_offers_no_http2(plan: EditPlan, path: bytes) -> None:
     assert b"Connection: close\r\n" in kept
 
 
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ((b"CONNECTION: UPGRADE, HTTP2-SETTINGS", b"UPGRADE: H2C", b"HTTP2-SETTINGS: AA"), ()),
+        ((b"Connection: Upgrade", b"Connection: http2-settings , close", *OFFER[1:]), (b"close",)),
+        (
+            (OFFER[0], b"Upgrade: h2c,\twebsocket", OFFER[2], OFFER[2]),
+            (b"Upgrade", b"websocket"),
+        ),
+        ((OFFER[0], b"Upgrade: websocket", *OFFER[1:]), (b"Upgrade", b"websocket")),
+    ],
+)
+def test_offer_of_http2_in_any_form(fields: tuple[bytes, ...], kept: tuple[bytes, ...]) -> None:
+    """Names, protocols and options have any case, and lists may be spread over several fields."""
+    played = play(HOST, [(C, get(CARD_PATHS[0], *fields)), (S, response(CARD))])
+    assert played.editor.is_active
+    _, _, *lines = played.out[C].rstrip().split(b"\r\n")
+    assert [line.split(b": ")[1] for line in lines] == [*kept]
+    assert "upgrade" in [each.kind for each in played.facts]
+
+
 def test_an_unrequested_response_ends_editing() -> None:
     """An unrequested 408 is forwarded, and held bytes are released."""
     played = play(AUTO, [(C, get()[:20]), (S, response(b"", status=b"408 Request Timeout"))])

@@ -138,16 +138,36 @@ def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
 
 def leave_out_http2(head: bytes, offset: int, facts: list[EditFact]) -> bytes:
     """Return the head of a request without its offer to continue in HTTP/2, for an editor of HTTP/1
-    that has to follow the connection; a proxy need not forward the offer (RFC 9110 7.8). Adds the
-    edit to `facts`. Raises Http1Error."""
-    if b"h2c" not in head or (header_field(head, b"upgrade") or b"").lower() != b"h2c":
+    that has to follow the connection; a proxy need not forward the offer (RFC 9110 7.8). Other
+    offers and options stay. Adds the edit to `facts`."""
+    if b"h2c" not in head.lower():
         return head
-    options = (header_field(head, b"connection") or b"").split(b",")
-    kept = [each for each in options if each.strip().lower() not in _HTTP2_OFFER]
-    changes = dict.fromkeys(_HTTP2_OFFER) | {b"connection": b",".join(kept).strip() or None}
+    lines = [(line, *_list_field(line)) for line in head[:-4].split(b"\r\n")]
+    offers = {each for _, name, items in lines if name == b"upgrade" for each in items}
+    if b"h2c" not in offers:
+        return head
+    dropped = {
+        b"upgrade": {b"h2c"},
+        b"connection": {b"http2-settings"} if offers - {b"h2c", b""} else {*_HTTP2_OFFER},
+    }
+    kept = []
+    for line, name, items in lines:
+        left = [each for each in items if each not in dropped.get(name, ())]
+        if left == items and name != b"http2-settings":
+            kept.append(line)
+        elif any(left) and name != b"http2-settings":
+            field, _, value = line.partition(b":")
+            options = (each.strip(b" \t") for each in value.split(b","))
+            kept.append(field + b": " + b", ".join(x for x in options if x.lower() in left and x))
     fields = [name.decode() for name in _HTTP2_OFFER]
     facts.append(EditFact(Direction.TO_AGENT, "upgrade", offset, {"fields": fields}))
-    return replace_fields(head, changes)
+    return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+def _list_field(line: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the name of a header field and the items of its list, in lower case."""
+    name, _, value = line.lower().partition(b":")
+    return name, [each.strip(b" \t") for each in value.split(b",")]
 
 
 def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
