@@ -368,6 +368,28 @@ def test_a_loss_without_a_last_chunk(binding: str) -> None:
             assert not verdicts(stream(binding, *begun, chunk(whole, **members)), "004")
 
 
+@EVERY
+def test_a_task_at_the_end_that_has_the_text(binding: str) -> None:
+    """The client has it then."""
+    begun = chunk("It rains "), chunk("in Oslo ", append=True), chunk("today")
+    whole = snapshot("COMPLETED", second=1, artifacts=[artifact("It rains in Oslo today")])
+    events = (snapshot(), *begun, whole)
+    script = rpc_stream("SendStreamingMessage", send(), *events)
+    if binding == "grpc":
+        script = grpc("SendStreamingMessage", send(), *events)
+    elif binding == "rest":
+        script = rest_stream("POST", "/message:stream", send(), *events)
+    assert [each[0] for each in verdicts_with_text(script)] == ["INFO"]
+
+
+@EVERY
+def test_lines_that_separate_others(binding: str) -> None:
+    """Their text is not sent again."""
+    line = "----------------\n"
+    ruled = chunk(line), chunk(f"{line}{line}", **LAST)
+    assert not verdicts(stream(binding, *ruled), "009")
+
+
 def verdicts_with_text(script: Script) -> list[tuple[str, str]]:
     """Severities of what A2A-ART-004 says, and the end of its summary from "(no" on."""
     return [

@@ -137,6 +137,21 @@ class TestPromises:
             refused = rpc(call, error=rpc_error(-32007), version="")
             assert said(fetch_card(old) + refused, "003") == []
 
+    def test_the_card_over_grpc_of_0_3(self) -> None:
+        """GetAgentCard is the call for both cards there; Python SDK 0.3 answers with the public
+        one."""
+        old = _old({})
+        served = grpc(
+            "GetAgentCard",
+            {},
+            {"name": "weather", "protocolVersion": "0.3.0"},
+            path="/a2a.v1.A2AService/GetAgentCard",
+            version="",
+            request_type="GetAgentCardRequest@0.3",
+            answer_type="AgentCard@0.3",
+        )
+        assert said(fetch_card(old) + served, "003") == []
+
     def test_refusals_for_a_state(self) -> None:
         """A task that is over, again and again: not the capability."""
         script = ALL

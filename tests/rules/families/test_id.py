@@ -398,3 +398,26 @@ def test_the_sent_message_in_the_history(
     if "parts" not in members:
         call = rpc("message/send", said, done | {"history": [kept]}, version="")
         assert verdicts(call, "016") == found
+
+
+@EVERY
+def test_messages_that_are_not_the_sent_one(binding: str) -> None:
+    """Agents count their messages too; a client may reuse an id; characters have several forms."""
+
+    def call(text: str, *history: dict[str, Any], **members: Any) -> Script:
+        answer = {"task": task(second=1, history=list(history))}
+        if binding == "grpc":
+            return grpc("SendMessage", send(text, **members), answer)
+        if binding == "rest":
+            return rest("POST", "/message:send", send(text, **members), answer)
+        return rpc("SendMessage", send(text, **members), answer)
+
+    names = {"taskId": "t1", "contextId": "c1"}
+    own, other = message(**names), reply("Good morning.", id="m1", **names)
+    assert not verdicts(call("hello", own, other), "016")
+    reused = call("Oslo", own, message("Oslo", **names), taskId="t1")
+    assert not verdicts(ASKS + reused, "016")
+    assert not verdicts(ASKS + call("Oslo", own, taskId="t1"), "016")
+    composed = message("Bogot\u00e1", **names)
+    assert not verdicts(call("\ufeffBogota\u0301", composed), "016")
+    assert verdicts(call("Bogot\u00e1", message("Bogota", **names)), "016") == ["WARNING"]

@@ -461,6 +461,8 @@ class TestOrder:
         assert said(event("SUBMITTED") + event("WORKING"), "PUSH-012") == []
         assert said(event("INPUT_REQUIRED") + event("WORKING"), "PUSH-012") == []
         assert said(deliver(chunk()) + event("SUBMITTED"), "PUSH-012") == []
+        # the client has answered in between: A2A-STATE-002 judges the state
+        assert said(event("INPUT_REQUIRED") + event("SUBMITTED"), "PUSH-012") == []
 
     def test_deliveries_at_once(self) -> None:
         """Their order is that of the network, unless one begins much later."""
@@ -679,6 +681,20 @@ class TestMissing:
         assert said(after(served + begun + ENDED + delivered, 31), "PUSH-011") == []
         at_once = rpc("SendMessage", sending(), snapshot("COMPLETED"))
         assert said(after(served + at_once, 31), "PUSH-011") == []
+
+    @pytest.mark.parametrize("ident", ["new:", "new: 1 x", "watched:", " ", "a b"])
+    def test_any_task_id(self, ident: str) -> None:
+        """Text in an id changes nothing."""
+        names = {"taskId": ident, "contextId": "c1"}
+        hook = {"taskId": ident, "url": WEBHOOK_URL}
+        begun = rpc("SendMessage", sending(), snapshot("WORKING", id=ident))
+        begun += rpc(CREATE, hook, hook | {"id": "p1"}, id=2)
+        working = names | {"status": {"state": "TASK_STATE_WORKING"}}
+        ended = rpc("GetTask", {"id": ident}, task("COMPLETED", id=ident, second=1), id=4)
+        script = begun + deliver({"statusUpdate": working}) + ended
+        found = findings(script.then(ended, 31 * SECOND))
+        assert not [each for each in found if each.rule == "RULES"]
+        assert [each.rule for each in found].count("A2A-PUSH-011") == 1
 
     def test_delivery_before_the_task_is_known(self) -> None:
         """The first delivery came before the answer, and no other."""

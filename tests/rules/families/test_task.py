@@ -17,7 +17,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
 )
 from a2a_proxy.rules.examples.objects import error_info, message, reply, send, snapshot, task
-from a2a_proxy.rules.examples.script import Script, run_together
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
 ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -235,9 +235,12 @@ def paged(*tasks: Any, token: str = "", total: int | None = None, size: int = 50
 @pytest.mark.parametrize(
     ("script", "found"),
     [
-        (BUSY + rpc(LIST, {}, paged()), ["warning"]),
-        (BUSY + rest("GET", "/tasks", None, paged()), ["warning"]),
-        (BUSY + grpc(LIST, {}, paged()), ["warning"]),
+        (BUSY.then(rpc(LIST, {}, paged()), 6000 * MS), ["warning"]),
+        (BUSY.then(rest("GET", "/tasks", None, paged()), 6000 * MS), ["warning"]),
+        (BUSY.then(grpc(LIST, {}, paged()), 6000 * MS), ["warning"]),
+        (BUSY + rpc(LIST, {}, paged()), ["warning?"]),
+        (BUSY + rpc(LIST, {"lastUpdatedAfter": "2030-01-01T00:00:00Z"}, paged()), []),
+        (BUSY + rpc(LIST, {}, {"error": "no database"}), []),
         (SENT + rpc(LIST, {}, paged()), ["warning?"]),
         (SENT + rpc(LIST, {"contextId": "c1"}, paged()), ["warning?"]),
         (SENT + rpc(LIST, ENDED, paged()), ["warning?"]),
@@ -259,6 +262,9 @@ def paged(*tasks: Any, token: str = "", total: int | None = None, size: int = 50
         "jsonrpc",
         "rest",
         "grpc",
+        "at once",
+        "a parameter of another version",
+        "no list",
         "an ended task",
         "its context",
         "its state",
@@ -286,6 +292,50 @@ def test_lists_of_the_same_caller() -> None:
     sent = rpc("SendMessage", send(), snapshot("COMPLETED"), headers=ANN)
     assert told(sent + rpc(LIST, {}, paged(), headers=ANN), "014") == ["warning?"]
     assert not told(sent + rpc(LIST, {}, paged(), headers=BEN), "014")
+
+
+TENANT = {"tenant": "acme"}
+USER: Fields = {"X-Forwarded-User": "ann"}
+SESSION: Fields = {"Cookie": "session=ann"}
+
+
+def test_lists_of_another_tenant_or_user() -> None:
+    """A list is compared only with what was created for the same tenant and user."""
+    asked, result = send(), snapshot("COMPLETED")
+    other, sends = paged(), "SendMessage"
+    for made in (
+        rpc(sends, asked | TENANT, result),
+        rest("POST", "/acme/message:send", asked, result),
+        grpc(sends, asked | TENANT, result),
+        rpc(sends, asked, result, headers=USER),
+        rpc(sends, asked, result, headers=SESSION),
+    ):
+        assert not told(made + rpc(LIST, {}, other), "014")
+    rpc_tenant = rpc(sends, asked | TENANT, result) + rpc(LIST, TENANT, other)
+    rest_tenant = rest("POST", "/acme/message:send", asked, result)
+    for script in (
+        rpc_tenant,
+        rest_tenant + rest("GET", "/acme/tasks", None, other),
+        grpc(sends, asked | TENANT, result) + grpc(LIST, TENANT, other),
+        rpc(sends, asked, result, headers=USER) + rpc(LIST, {}, other, headers=USER),
+    ):
+        assert told(script, "014") == ["warning?"]
+
+
+def test_one_token_for_several_lists() -> None:
+    """Tokens that are offsets are the same for every caller and every filter."""
+    first, second, third = (task(id=f"t{at}", second=9 - at) for at in range(3))
+    ann = rpc(LIST, {"pageSize": 2}, paged(first, second, token="2", size=2, total=3), headers=ANN)
+    ben = rpc(LIST, {"pageSize": 1}, paged(third, token="2", size=1, total=2), headers=BEN)
+    some = rpc(LIST, {"contextId": "c1"}, paged(third, token="2", size=50, total=2), headers=ANN)
+    last = paged(third, size=2, total=3)
+    rest_of_ann = rpc(LIST, {"pageSize": 2, "pageToken": "2"}, last, headers=ANN)
+    assert not told(ann + ben + rest_of_ann, "010")
+    assert not told(ann + some + rest_of_ann, "010")
+    again = paged(second, size=2, total=3)
+    assert told(
+        ann + ben + rpc(LIST, {"pageSize": 2, "pageToken": "2"}, again, headers=ANN), "010"
+    ) == ["warning"]
 
 
 def test_a_task_twice_on_a_page() -> None:

@@ -269,7 +269,7 @@ def is_older(delivery: Delivery, newest: NewestEvent) -> bool:
         return delivery.state not in TERMINAL
     one, other = delivery.stamp, newest["stamp"]
     if one * other <= 0 and delivery.state == TaskState.SUBMITTED:
-        return newest["state"] not in (0, TaskState.SUBMITTED)
+        return newest["state"] == TaskState.WORKING
     return one * other > 0 and abs(other) - abs(one) > _SECOND_NS
 
 

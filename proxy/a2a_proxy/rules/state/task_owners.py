@@ -1,21 +1,35 @@
 """The creator of a task, identified by the credentials of the call that created it."""
 
+import hashlib
+import re
+from functools import lru_cache
+
+from a2a_proxy.model.values import Binding
+from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.state.records import TaskRecord
 
-_OWNER_NOTE = "owner"
+_OWNER_NOTE, _SCOPE_NOTE = "owner", "scope"
+_USER_FIELD = re.compile(
+    r"user(?!-agent)|tenant|account|organi[sz]ation|org-|customer|client-id|subject|identity|email"
+    r"|session|workspace|project|principal|cookie"
+)
+"""Names of header fields, in lower case, that may say for whom a call is made."""
 
 
 def note_owner(context: RuleContext) -> None:
-    """Remember the owner of the task if this exchange created it."""
+    """Remember the owner and the scope of the task if this exchange created it."""
     task = context.task
     if task is None or task.created_by != context.record.id or _OWNER_NOTE in context.cache:
         return
     context.cache[_OWNER_NOTE] = True  # several rules call this
-    owner = principal_digest(context.exchange)
-    if owner:
-        task.writable_notes()[_OWNER_NOTE] = owner
+    for name, value in (
+        (_OWNER_NOTE, principal_digest(context.exchange)),
+        (_SCOPE_NOTE, scope_of_call(context)),
+    ):
+        if value:
+            task.writable_notes()[name] = value
 
 
 def owner_of(task: TaskRecord) -> str:
@@ -24,3 +38,42 @@ def owner_of(task: TaskRecord) -> str:
     """
     owner: str = (task.notes or {}).get(_OWNER_NOTE, "")
     return owner
+
+
+def scope_of(task: TaskRecord) -> str:
+    """Return the `scope_of_call` of the call that created the task."""
+    scope: str = (task.notes or {}).get(_SCOPE_NOTE, "")
+    return scope
+
+
+def scope_of_call(context: RuleContext) -> str:
+    """Return a digest of what besides credentials may decide which tasks a caller sees: the tenant,
+    cookies, and fields that a gateway adds for a user. Empty if the call has none of them."""
+    fields = context.exchange.request_headers
+    names = _user_fields(tuple([name for name, _ in fields]))
+    found = sorted(f"{name!r} {value!r}" for name, value in fields if name in names)
+    tenant = _tenant_of_call(context)
+    if not (found or tenant):
+        return ""
+    return hashlib.sha256("\n".join([*found, tenant]).encode()).hexdigest()[:16]
+
+
+def _tenant_of_call(context: RuleContext) -> str:
+    """Return the tenant that a call names, in its parameters or in its path. If the card does not
+    tell which part of the path is the tenant, it is the whole part before the operation."""
+    asked, path, agent = context.request, context.rest_match, context.record.agent
+    tenant = ""
+    if asked is not None and (is_protobuf(asked.schema) or b"tenant" in asked.payload):
+        found = context.params.get("tenant")
+        tenant = found if isinstance(found, str) else ""
+    if tenant or context.binding is not Binding.REST or path is None or not path.prefix:
+        return tenant
+    facts = context.session.facts
+    return facts.tenant_of(agent, path.prefix) if facts.get_card(agent).interfaces else path.prefix
+
+
+@lru_cache(1024)
+def _user_fields(names: tuple[bytes, ...]) -> frozenset[bytes]:
+    """Return the names of fields that may say for whom a call is made. Cached because clients
+    repeat the same names."""
+    return frozenset(each for each in names if _USER_FIELD.search(each.decode("latin-1").lower()))

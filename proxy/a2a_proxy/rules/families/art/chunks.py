@@ -24,6 +24,8 @@ def _artifact_stream(*events: Event) -> Script:
     )
 
 
+_MIN_CHARACTERS = 5
+"""Different bytes from which a repeated text is not taken for a line that separates others."""
 _MAX_REPORTED = 100
 """Maximum number of artifacts of one stream that are reported as repeated."""
 _CHUNKED = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
@@ -244,7 +246,11 @@ def _check_replaced(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
     if task is None or context.stream_state_before == context.frame.state:
         return
+    is_task = context.frame.event is EventKind.TASK
+    restored = {each.artifact_id for each in chunks_of_frame(context.frame)} if is_task else ()
     for name, each in task.artifacts.items():
+        if name in restored:
+            continue
         is_text = each.is_fully_recorded and not (each.byte_count or each.other_parts)
         is_less = is_text and _is_less(each.length, each.longest)
         if each.stream == context.record.id and is_less and not _note_replaced(context, name):
@@ -309,7 +315,8 @@ def _describe_repetition(
     name, record = context.frame.artifact_id, context.record
     text = b"".join([each for each in update.pieces if isinstance(each, bytes)])
     rest, before = found.shown_length - found.again_length, found.last_length
-    if found.stream == record.id and len(text) >= MIN_REPEATED:
+    is_varied = len(set(text)) >= _MIN_CHARACTERS
+    if found.stream == record.id and len(text) >= MIN_REPEATED and is_varied:
         if add_parts(NO_PARTS, update.pieces) == found.content:
             told = f"artifact {name} had {found.length} bytes in {_count_updates(found.chunks)}"
             return f"{told}; this one appends the same text again", found.chunks > 1

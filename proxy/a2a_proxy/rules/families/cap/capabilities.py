@@ -195,13 +195,16 @@ def extended(context: RuleContext) -> Iterator[RuleFinding]:
     ExtendedAgentCardNotConfiguredError or as an unknown method. Or the card declares it and no
     extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError;
     instead it fails with UnsupportedOperationError. Before 1.0 only a success is judged, as a
-    warning, because the card must declare `supportsAuthenticatedExtendedCard`.
+    warning, because the card must declare `supportsAuthenticatedExtendedCard`; not on gRPC, where
+    the call returns the public card too.
 
     The error tells clients whether it makes sense to try again once the agent is configured. The
     agent must declare `extendedAgentCard` in its card if it serves the extended card; otherwise it
     must answer with the error that fits.
     """
     if context.is_success:
+        if context.binding is Binding.GRPC and not context.is_v1:
+            return
         public = context.agent.card
         if (
             public is not None

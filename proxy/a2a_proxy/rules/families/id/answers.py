@@ -1,6 +1,7 @@
 """Rules that compare the task and context ids of an answer with its request (A2A 1.0 section
 3.4)."""
 
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -348,8 +349,9 @@ _SAME_TEXT = task(history=[message(taskId="t1", contextId="c1")])
     clean=rpc("SendMessage", send(), {"task": _SAME_TEXT}),
 )
 def other_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """The history of the answer has a message with the `messageId` of the message that was sent,
-    but with another text. White space is not compared.
+    """The history of the answer has a message of a user with the `messageId` of the message that
+    was sent, but with another text. White space, invisible characters and forms of one character
+    are not compared. Not judged if the client has used the id for another message before.
 
     A client that shows the history shows its user words that nobody said, and the agent may have
     worked on them. The agent must keep the messages of the client as they are.
@@ -363,8 +365,11 @@ def other_text(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if request is None or request.redacted or request.truncated:
         return
+    if "reused" in (context.record.notes or {}):  # A2A-ID-009
+        return
     for index, each in indexed_objects(history):
-        found = _text_of(each) if string_member(each, "messageId") == ident else ""
+        is_said = string_member(each, "messageId") == ident and not _is_agents(each)
+        found = _text_of(each) if is_said else ""
         if found and found != text:
             place = object_prefix(frame, context.is_v1, context.operation)
             yield RuleFinding(
@@ -375,10 +380,20 @@ def other_text(context: RuleContext) -> Iterator[RuleFinding]:
             )
 
 
+def _is_agents(message: dict[str, Any]) -> bool:
+    """Whether a message is the agent's, whose ids are its own."""
+    return string_member(message, "role").lower().endswith("agent")
+
+
 def _text_of(message: dict[str, Any]) -> str:
-    """Return the text of a message without white space; empty if it has other parts too."""
+    """Return the text of a message in one form of its characters, without white space and invisible
+    characters; empty if it has other parts too."""
     parts = message.get("parts")
     texts = [each.get("text") for _, each in indexed_objects(parts)]
     if not isinstance(parts, list) or not all(isinstance(each, str) for each in texts):
         return ""
-    return "".join("".join(map(str, texts)).split())
+    text = "".join("".join(map(str, texts)).split())
+    if text.isascii():
+        return text
+    shown = (each for each in text if unicodedata.category(each) not in ("Cf", "Cs", "Co"))
+    return unicodedata.normalize("NFKC", "".join(shown))

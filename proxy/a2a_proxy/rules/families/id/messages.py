@@ -90,6 +90,7 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
         )
         path = f"{context.root}message.messageId"
         same = before["connection"] == record.connection
+        notes["reused"] = True
         return (RuleFinding(summary=told, path=path, value=frame.message_id, is_sure=same),)
     notes["resent"] = before
     return ()

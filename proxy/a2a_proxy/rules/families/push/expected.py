@@ -44,8 +44,9 @@ DELIVERY_WAIT = 30
 _SECOND_NS = 1000 * MS
 _MAX_WAIT = 600
 """Seconds for which a delivery waits at most for the answer that may explain it."""
-_NEW = "new:"
-"""Begins the note of a configuration without a delivery yet."""
+_NEW, _WATCHED = "new:", "watched:"
+"""Begin of the note of a configuration without a delivery yet, and with one. Both name the URL
+before the task, whose id may be any text."""
 _MAX_IDLE = 86_400 * _SECOND_NS
 """Time without an event after which a task is no longer watched, ns."""
 _CONFIG = {"taskId": "t1", "url": WEBHOOK_URL}
@@ -151,19 +152,20 @@ def not_delivered(context: RuleContext) -> Iterator[RuleFinding]:
         task_id = context.frame.task_id
         for each in receivers_of(context.session, task_id):
             if each["exchange"] == context.record.id and each["is_active"]:
-                context.schedule_due(DELIVERY_WAIT, f"{_NEW} {context.at} {task_id} {each['url']}")
+                context.schedule_due(DELIVERY_WAIT, f"{_NEW}{context.at} {each['url']} {task_id}")
     for match in matched_deliveries(context):
         delivery = match.delivery
         sent = sent_events(context.session, delivery.task_id, delivery.url)
         if sent is not None and not sent["is_watched"]:
             sent["is_watched"] = True
-            context.schedule_due(DELIVERY_WAIT, f"{delivery.task_id} {delivery.url}")
+            note = f"{_WATCHED}{delivery.url} {delivery.task_id}"
+            context.schedule_due(DELIVERY_WAIT, note)
     yield from ()
 
 
 def _check_begun(context: RuleContext) -> Iterator[RuleFinding]:
     """Report a task that has ended without any delivery to a receiver that gets those of others."""
-    _, since, task_id, url = context.due_note.split(" ", 3)
+    since, url, task_id = context.due_note.removeprefix(_NEW).split(" ", 2)
     task = owner_task(context.session, context.record.agent, task_id)
     is_begun = sent_events(context.session, task_id, url) is not None
     if is_begun or task is None or not active_receivers(context.session, task_id, url):
@@ -185,10 +187,10 @@ def _check_begun(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
-    task_id, _, url = context.due_note.partition(" ")
-    if task_id == _NEW:
+    if context.due_note.startswith(_NEW):
         yield from _check_begun(context)
         return
+    url, _, task_id = context.due_note.removeprefix(_WATCHED).partition(" ")
     sent = sent_events(context.session, task_id, url)
     if sent is None:
         return

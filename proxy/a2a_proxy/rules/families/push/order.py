@@ -68,9 +68,9 @@ _TOKEN: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
 def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     """An event is delivered after a newer event of the task to the same URL: its generation is
     lower, or its state is not terminal after a terminal one, or its timestamp is more than a second
-    earlier, or without timestamps it is SUBMITTED after another state. Not judged if both
-    deliveries began within a second and the first was not answered yet. Reported as information if
-    it repeats a failed attempt.
+    earlier, or without timestamps it is SUBMITTED after WORKING. Not judged if both deliveries
+    began within a second and the first was not answered yet. Reported as information if it repeats
+    a failed attempt.
 
     The receiver takes the older event for the latest, and shows a finished task as running. The
     agent must deliver the events of a task in their order, each after the answer to the one before

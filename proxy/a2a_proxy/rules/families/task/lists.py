@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, Severity
@@ -16,8 +17,8 @@ from a2a_proxy.rules.facts.naming import are_different
 from a2a_proxy.rules.facts.partial_decode import time_before
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import SECOND_NS
-from a2a_proxy.rules.state.task_owners import owner_of
+from a2a_proxy.rules.state.state_sequence import MAX_STREAM_LAG, SECOND_NS
+from a2a_proxy.rules.state.task_owners import owner_of, scope_of, scope_of_call
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if state)
@@ -25,8 +26,12 @@ _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if st
 _CHAIN = "tasks of earlier pages"
 _MAX_KNOWN = 200
 """Number of tasks, the latest used, that are looked for in a list."""
-_MAX_CHAINS = 100
-"""Number of chains of pages followed for one agent."""
+_MAX_CHAINS, _MAX_CHAIN_TASKS = 100, 10_000
+"""Number of chains of pages followed for one agent, and of tasks of one chain."""
+_PAGE_PARAMS = frozenset({"pageToken", "pageSize", "historyLength", "includeArtifacts"})
+"""Parameters of a list that do not select tasks."""
+_LIST_PARAMS = _PAGE_PARAMS | {"contextId", "status", "tenant"}
+"""Parameters with which it is known which tasks a list selects."""
 
 
 def _list_page(
@@ -235,9 +240,10 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
         _nested_string(context.params, "pageToken"),
         _nested_string(context.body, "nextPageToken"),
     )
-    chain = chains.pop(token, None) if token else None
+    scope = _chain_scope(context) if token or following else ""
+    chain = chains.pop(f"{scope} {token}", None) if token else None
     if chain is not None or not token:
-        context.cache[_CHAIN] = dict(chain["tasks"]) if chain is not None else {}
+        context.cache[_CHAIN] = chain["tasks"] if chain is not None else {}
     chain = chain or {"tokens": [], "tasks": {}}
     here: set[str] = set()
     for number, each in enumerate(_listed_tasks(context)):
@@ -254,17 +260,26 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
         summary = "`nextPageToken` leads back to a page that was already returned"
         yield RuleFinding(summary=summary, path=f"{context.root}nextPageToken", value=following)
         return
-    if following and len(chain["tokens"]) < _MAX_CHAINS:
+    is_short = len(chain["tokens"]) < _MAX_CHAINS and len(chain["tasks"]) < _MAX_CHAIN_TASKS
+    if following and is_short:
         tasks = {
             _nested_string(each, "id"): _nested_string(each, "status", "state")
             for each in _listed_tasks(context)
         }
-        chains[following] = {
+        chains[f"{scope} {following}"] = {
             "tokens": [*chain["tokens"], token],
             "tasks": {**chain["tasks"], **tasks},
         }
         if len(chains) > _MAX_CHAINS:
             del chains[next(iter(chains))]
+
+
+def _chain_scope(context: RuleContext) -> str:
+    """Return a digest of the caller and the filters: agents may use one token for several lists."""
+    params = context.params
+    filters = sorted((name, str(params[name])) for name in params.keys() - _PAGE_PARAMS)
+    caller = (principal_digest(context.exchange), scope_of_call(context))
+    return f"{crc32(repr((filters, caller)).encode(errors='replace')):08x}"
 
 
 @rule(
@@ -338,11 +353,12 @@ def _is_whole_list(context: RuleContext) -> bool:
     + rpc("ListTasks", {}, _list_page(task())),
 )
 def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
-    """A list without further pages lacks a task that the agent has created for the same credentials
-    before, and that the filters select; low confidence if the task has ended, because the agent may
-    have dropped it since. Not judged for a tenant, for a filter by time, and for a filter by state
-    unless the task ended in it. Or a list shows a task in another context than before, which is an
-    error.
+    """A list without further pages lacks a task that the agent has created before for the same
+    caller (credentials, tenant, cookies), and that the filters select; low confidence if the task
+    has ended, because the agent may have dropped it since, or changed in the last five seconds. Not
+    judged for a filter by time, for a filter by state unless the task ended in it, and for
+    parameters that A2A does not define. Or a list shows a task in another context than before,
+    which is an error.
 
     A client that looks for its tasks with ListTasks, for example after a restart, does not find
     this one, or finds it in another conversation. The agent must list all tasks that the caller may
@@ -360,17 +376,19 @@ def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
                 value=inner,
                 severity=Severity.ERROR,
             )
-    path = context.rest_match if context.binding is Binding.REST else None
-    is_narrowed = params.get("statusTimestampAfter") or params.get("tenant")
-    if is_narrowed or (path is not None and path.prefix) or not _is_whole_list(context):
+    is_narrowed = any(params[name] for name in params.keys() - _LIST_PARAMS)
+    if is_narrowed or not _is_readable_list(context) or not _is_whole_list(context):
         return
     if len(listed) >= (parse_integer(params.get("pageSize")) or _DEFAULT_PAGE):
         return
-    owner, lacking = principal_digest(context.exchange), []
+    owner, scope = principal_digest(context.exchange), scope_of_call(context)
+    lacking: list[TaskRecord] = []
     for known in islice(reversed(session.tasks.values()), _MAX_KNOWN):
         if known.agent != agent or not known.created_by or known.last >= context.record.started:
             continue
-        if known.task_id not in listed and owner_of(known) == owner and _is_selected(known, params):
+        if known.task_id in listed or owner_of(known) != owner or scope_of(known) != scope:
+            continue
+        if _is_selected(known, params):
             lacking.append(known)
     for known in lacking[:1]:
         more = f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""
@@ -378,8 +396,15 @@ def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
             summary=f"the list lacks task {known.task_id}{more}, which the agent created before",
             path=f"{context.root}tasks",
             value=known.task_id,
-            is_sure=not known.terminal,
+            is_sure=not known.terminal and context.record.started - known.last > MAX_STREAM_LAG,
         )
+
+
+def _is_readable_list(context: RuleContext) -> bool:
+    """Whether the answer is a list, and known completely."""
+    body = context.body if isinstance(context.body, dict) else {}
+    is_list = isinstance(body.get("tasks"), list) or context.binding is Binding.GRPC
+    return is_list and not context.frame.truncated
 
 
 def _is_selected(known: TaskRecord, params: dict[str, Any]) -> bool:
