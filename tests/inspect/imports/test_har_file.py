@@ -302,10 +302,19 @@ def _without(member: str) -> dict[str, Any]:
     return {name: value for name, value in entry().items() if name != member}
 
 
+def _posted(data: Any) -> dict[str, Any]:
+    return {**entry(), "request": {**entry()["request"], "postData": data}}
+
+
 NOT_VALID = {
     "no request": (_without("request"), "it has no member 'request'"),
     "no start": (_without("startedDateTime"), "it has no member 'startedDateTime'"),
     "another type": ({**entry(), "timings": 3}, "a member is of another type than in the format"),
+    "status": (entry(status="abc"), "its status is no number: 'abc'"),
+    "surrogate": (
+        _posted({"params": [{"name": "a", "value": "\ud800"}]}),
+        "a text has half of a character",
+    ),
     "base64": (
         entry(content={"encoding": "base64", "text": "abcde"}),
         "a body is not base64, as its `encoding` says",
@@ -325,6 +334,14 @@ def test_invalid_entries_are_left_out_and_counted(case: str, tmp_path: Path) -> 
         f"2 entries that are not valid; the first at byte {_place(path, at)}"
     )
     assert why in left_out
+
+
+def test_entry_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    path = har(tmp_path / "a.har", entry(), {"x": None})
+    deep = "[" * 100_000 + "]" * 100_000
+    path.write_text(path.read_text().replace('"x": null', f'"x": {deep}'))
+    (left_out,) = [each for each in open_import(path).lacks if "not valid" in each]
+    assert left_out.endswith("it is nested too deeply")
 
 
 def _place(path: Path, first: str) -> int:

@@ -60,6 +60,8 @@ class HarCall:
             raise EntryError(f"it has no member {str(wrong)[:200]}") from wrong
         except (TypeError, AttributeError, OverflowError) as wrong:
             raise EntryError("a member is of another type than in the format HAR") from wrong
+        except UnicodeEncodeError as wrong:
+            raise EntryError("a text has half of a character (a lone surrogate)") from wrong
         except ValueError as wrong:
             raise EntryError(str(wrong)[:200]) from wrong
 
@@ -85,7 +87,7 @@ class HarCall:
         self.is_call = self.is_call and entry.get("_resourceType") not in _BODILESS_TYPES
         self._peer = str(entry.get("serverIPAddress") or "").strip("[]")
         self._request_fields = self._read_fields(request)
-        self._status = int(response.get("status") or 0)
+        self._status = _read_status(response)
         self._reason = str(response.get("statusText") or "")
         answered = self._read_fields(response)
         media = (
@@ -384,6 +386,15 @@ _BODY_KINDS = frozenset(
     {"request", "response", "event", "error", "comment", "other", "undecodable"}
 )
 """Kinds of frames that are a message or an event of a body."""
+
+
+def _read_status(response: Any) -> int:
+    """Return the status; 0 if there was none."""
+    status = response.get("status") or 0
+    try:
+        return int(status)
+    except ValueError as wrong:
+        raise EntryError(f"its status is no number: {str(status)[:40]!r}") from wrong
 
 
 def _field_value(fields: Fields, lowercase_name: str) -> str:

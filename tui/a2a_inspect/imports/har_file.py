@@ -52,8 +52,9 @@ class HarFile:
         self._creator = ""
         self._lacks: set[str] = set()
         self._left_out = 0
-        self._invalid: list[str] = []
-        """Why entries are not valid."""
+        self._invalid = 0
+        self._first_invalid = ""
+        """Place of the first entry that is not valid, and why."""
         self._truncated_at = 0
         """Bytes of the file, if it ends too early."""
         hosts: dict[str, None] = {}
@@ -62,7 +63,8 @@ class HarFile:
             try:
                 call = self._read_call(offset, size)
             except EntryError as wrong:
-                self._invalid.append(f"at byte {offset}: {wrong}")
+                self._invalid += 1
+                self._first_invalid = self._first_invalid or f"at byte {offset}: {wrong}"
                 continue
             if call.is_call:
                 hosts[call.upstream] = None
@@ -71,7 +73,7 @@ class HarFile:
                 self._left_out += 1
         if not places:
             why = [f"it is truncated after {self._truncated_at} bytes"] * bool(self._truncated_at)
-            why += [f"an entry is not valid, {each}" for each in self._invalid[:1]]
+            why += [f"an entry is not valid, {self._first_invalid}"] * bool(self._invalid)
             raise UserError(": ".join([f"{path} has no HTTP call", *why[:1]]), _FILE_HINT)
         self._places = sorted(places)
         self.started = self._places[0].started
@@ -81,8 +83,8 @@ class HarFile:
     def lacks(self) -> tuple[str, ...]:
         """What the recording lacks because the file lacks it, in words."""
         left_out = _count_entries(self._left_out, "no HTTP call", "no HTTP calls")
-        invalid = _count_entries(len(self._invalid), "not valid", "not valid")
-        invalid = [f"{each}; the first {self._invalid[0]}" for each in invalid]
+        invalid = _count_entries(self._invalid, "not valid", "not valid")
+        invalid = [f"{each}; the first {self._first_invalid}" for each in invalid]
         always = ["connections: each call has its own", "bytes of framing", "content codings"]
         cut = (
             [f"its end: it is truncated after {self._truncated_at} bytes"]
@@ -127,7 +129,9 @@ class HarFile:
         data = self._stream.read(size)
         try:
             return HarCall(json.loads(data), self._creator)
-        except (ValueError, RecursionError) as wrong:
+        except RecursionError as wrong:
+            raise EntryError("it is nested too deeply") from wrong
+        except ValueError as wrong:
             raise EntryError(f"it is not JSON: {wrong}") from wrong
 
     def _find_entries(self, stream: BinaryIO) -> Iterator[tuple[int, int]]:
