@@ -80,10 +80,12 @@ class _ObservedCalls:
         return next((each for each in tasks if each.agent == agent), tasks[-1] if tasks else None)
 
 
-def endings(session: Script | Sequence[Chunk]) -> dict[int, Ending]:
-    """Return the endings of a conversation by exchange."""
+def endings(session: Script | Sequence[Chunk], *, killed: bool = False) -> dict[int, Ending]:
+    """Return the endings of a conversation by exchange; `killed`: the proxy is killed after it."""
     chunks = session.make_chunks() if isinstance(session, Script) else session
     observer, out = _observe(chunks)
+    if killed:
+        observer.interrupt_session(chunks[-1].at, out)
     frames = [each for each in out if type(each) is Frame]
     source = _ObservedCalls(frames, observer.pop_changes(), chunks[-1].at)
     calls = SessionCalls(source)

@@ -207,6 +207,12 @@ def test_connection_that_ends_at_once_may_want_tls(binding: str) -> None:
     assert len(after.remaining) == 2
     (begun,) = endings(grpc("SendMessage", send(), finish="cut")).values()
     assert len(begun.remaining) == 2, "its answer had begun"
+    chunks = ended.make_chunks()
+    closing = next(number for number, each in enumerate(chunks) if each.kind is ChunkKind.RESET)
+    wait = b"HTTP/1.1 100 Continue\r\n\r\n"
+    said = Chunk(1, ChunkKind.DATA, Direction.TO_CLIENT, chunks[closing].at, wait)
+    (told,) = endings([*chunks[:closing], said, *chunks[closing:]]).values()
+    assert len(told.remaining) == 2, "it had said to continue"
 
 
 @HTTP
@@ -764,6 +770,16 @@ def test_leaving_after_the_end_is_no_failure(binding: str) -> None:
         assert (waits.cause, waits.severity) == ("not-recorded", None)
         assert "nothing from the agent" in waits.summary
     assert causes(stream(binding, *BEGIN, finish="fault")) == {}
+
+
+def test_end_that_is_not_recorded() -> None:
+    """A proxy that stopped or was killed ended it."""
+    (stopped,) = endings(stream("jsonrpc", *BEGIN, finish="stop")).values()
+    chunks = stream("jsonrpc", *BEGIN, finish="open").make_chunks()
+    (killed,) = endings(chunks[:-1], killed=True).values()
+    for did, each in (("stopped", stopped), ("was killed", killed)):
+        assert each.summary.startswith(f"open when the proxy {did}: nothing from the agent for")
+        assert each.ended_by.startswith("the proxy, after")
 
 
 # --- tasks

@@ -459,7 +459,7 @@ class CallFacts:
         if not exchange.closed:
             return f"nobody; it is open for {format_ns(self.elapsed)}"
         who = "the proxy"
-        if not exchange.ours:
+        if not (exchange.ours or how.startswith("proxy ")):
             who = {"complete": "the agent"}.get(how, "")
             who = who or ("the client" if self.by_client else "")
             who = who or ("the agent's side" if self.by_agent else how or "the agent")

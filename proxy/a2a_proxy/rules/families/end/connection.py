@@ -324,7 +324,7 @@ def no_answer(call: CallFacts) -> Ending | None:
             evidence=tuple(each.place for each in alike.calls[:6]),
         )
     has_answered = exchange.agent.partition("/")[0] in call.session.index.answered
-    is_new = not exchange.response_started and not has_answered
+    is_new = not (exchange.response_started or exchange.informational or has_answered)
     if is_new and call.elapsed <= _AT_ONCE:
         where = _host(call)
         tls = call.connection is not None and call.connection.upstream.startswith("https://")

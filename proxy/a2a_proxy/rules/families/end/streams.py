@@ -541,6 +541,13 @@ def client_left(call: CallFacts) -> Ending | None:
     )
 
 
+_UNRECORDED = {
+    "proxy stopped": "open when the proxy stopped",
+    "proxy killed": "open when the proxy was killed",
+}
+"""When the recording of a call ends, by how the call ended."""
+
+
 @cause(
     "A2A-END-025",
     "not-recorded",
@@ -566,7 +573,7 @@ def not_recorded(call: CallFacts) -> Ending | None:
     if not _is_unfinished(call):
         return Ending(summary=how, next_step="nothing")
     since = f"since {name_frame(call.last)}" if call.last is not None else "since the request"
-    when = f"open when the {how}" if how else "still open"
+    when = _UNRECORDED.get(how, "still open")
     return Ending(
         summary=f"{when}: nothing from the agent for {format_ns(call.silence)} {since}",
         next_step=f"call GetTask for {exchange.task_id[:36]}"
