@@ -395,6 +395,17 @@ def test_next_step_by_the_words_of_an_error(text: str, words: str) -> None:
     assert words in ending.next_step
 
 
+def test_words_of_a_failure_are_not_about_the_request() -> None:
+    """Its step is that of the agent, as its actor."""
+    text = "prompt template of task not found on disk"
+    for call in (
+        rpc("SendMessage", send(), error=rpc_error(-32603, text=text)),
+        grpc("SendMessage", send(), status=13, text=text),
+    ):
+        (ending,) = endings(call).values()
+        assert (ending.actor, ending.next_step[:9]) == (Actor.AGENT, "look into")
+
+
 def test_request_that_cannot_be_decoded_is_the_fault_of_its_client() -> None:
     """The Python SDK answers with UNKNOWN, as for a failure of its own."""
     (ending,) = endings(grpc("GetTask", b"\xff\xff\xff", status=2, text="corrupt")).values()

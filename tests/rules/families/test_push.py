@@ -210,6 +210,20 @@ class TestLifecycle:
         unnamed = rpc(f"{methods}set", nameless, nameless, version="")
         assert not said(unnamed + empty, "016")
 
+    def test_one_configuration_before_1_0(self) -> None:
+        """A second one may replace the first there: the call "sets or updates"."""
+
+        def created(ident: str) -> Script:
+            config = {"taskId": "t1", "pushNotificationConfig": {"id": ident, "url": HOOK["url"]}}
+            return rpc("tasks/pushNotificationConfig/set", config, config, version="")
+
+        name = "tasks/pushNotificationConfig/list"
+        second = {"taskId": "t1", "pushNotificationConfig": {"id": "p2", "url": HOOK["url"]}}
+        listed = rpc(name, {"id": "t1"}, [second], version="")
+        empty = rpc(name, {"id": "t1"}, [], version="")
+        assert said(created("p1") + created("p2") + listed, "016") == []
+        assert said(created("p1") + created("p2") + empty, "016") == ["WARNING?"]
+
     def test_a_delete_under_way(self) -> None:
         """The list may be from before or after it."""
         slow = rpc(DELETE, THIS, {}, seconds=0.1)

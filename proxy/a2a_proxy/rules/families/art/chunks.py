@@ -358,7 +358,10 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
         gate_result = context.gate_result
         looks = [gate_result] if isinstance(gate_result, ArtifactChunk) else chunks_of_frame(frame)
         later = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in looks}
-        sent = _sent_texts(context)
+        length = next((each.length for each in later.values()), 0)
+        if length < MIN_REPEATED:
+            return
+        sent = _sent_texts(context, length)
     elif context.record.is_streaming:
         if context.stream_state_before == frame.state:
             return
@@ -385,11 +388,15 @@ def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
         return
 
 
-def _sent_texts(context: RuleContext) -> dict[str, PartsSummary]:
-    """Return the content of the artifacts that this stream has sent completely until now."""
+def _sent_texts(context: RuleContext, length: int = 0) -> dict[str, PartsSummary]:
+    """Return the content of the artifacts that this stream has sent completely until now; only of
+    those with a text of this length, if one is given: a task may have very many."""
     task = context.task
     return {
         name: each.content
         for name, each in (task.artifacts.items() if task is not None else ())
-        if each.chunks and each.is_fully_recorded and each.stream == context.record.id
+        if length in (0, each.length)
+        and each.chunks
+        and each.is_fully_recorded
+        and each.stream == context.record.id
     }

@@ -475,7 +475,8 @@ def agent_error(call: CallFacts) -> Ending | None:
         wait = f"{seconds} s" if seconds.isdecimal() else f"until {seconds}" if seconds else ""
         is_internal, step = False, f"wait {wait or 'a while'}, then send the call again; send less"
     low = exchange.error.lower()
-    name = next((name for words, name in _ERROR_WORDS.items() if words in low), exchange.error)
+    words = {} if is_internal else _ERROR_WORDS  # those of a failure are about something else
+    name = next((name for text, name in words.items() if text in low), exchange.error)
     for reason, other in _ERROR_STEPS.items():
         if name.startswith(reason):
             step = other

@@ -110,7 +110,8 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
     """The complete list of a task's push configurations (not a page of it) lacks a configuration
     that the same client has created and not deleted. Not judged once the task is finished, because
-    the agent may then drop them; low confidence if the task's state is not known.
+    the agent may then drop them, and before 1.0 if the client has set another one since, which may
+    replace it; low confidence if the task's state is not known.
 
     The client takes the configuration for lost, creates it again, and gets every notification
     twice. The agent must list all active configurations.
@@ -128,8 +129,12 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     if (task is not None and task.state in TERMINAL) or has_concurrent_call(context, DELETE_CONFIG):
         return
     shown = {string_member(each, "id") for each in answered_configs(context)}
+    newest = max((each["at"] for each in known.values() if each["on"]), default=0)
     for config, entry in known.items():
-        if entry["on"] and config not in shown and _is_known_before(context, entry):
+        is_replaced = not context.is_v1 and entry["at"] < newest
+        if not entry["on"] or config in shown or is_replaced:
+            continue
+        if _is_known_before(context, entry):
             yield RuleFinding(
                 summary=f'the push configuration "{config}" is active but not in the list',
                 is_sure=task is not None,
