@@ -319,6 +319,16 @@ def test_answer_to_a_batch_is_no_container() -> None:
     assert not played.exchange.error
     failed = Http().request("POST /", calls, a2a_version="1.0").answer(body, status=500)
     assert play(failed).exchange.error == "HTTP 500: Internal Server Error"
+    blanks = Http().request("POST /", b" " * 100 + json.dumps(calls).encode(), a2a_version="1.0")
+    assert not play(blanks.answer(body)).exchange.error
+
+
+def test_array_of_another_protocol_is_no_container() -> None:
+    """Only what answers a call of A2A is judged."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    played = play(Http().request("POST /", asked).answer(b"[1, 2]"))
+    assert played.exchange.binding is Binding.JSONRPC
+    assert not played.exchange.error
 
 
 @pytest.mark.parametrize("binding", ["jsonrpc", "rest"])

@@ -7,6 +7,7 @@ webhook).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
@@ -56,6 +57,7 @@ _SEQUENCE_TYPES = frozenset(
     }
 )
 """Media types of a sequence of JSON objects."""
+_ARRAY = re.compile(rb"\s*\[")
 _EVENT_FIELDS = (b"data:", b"event:")
 """Fields by which an event stream is recognised under another content type."""
 _BLANKS = BOM + b"\r\n"
@@ -348,7 +350,8 @@ class HttpCall(HttpExchange, tag="http", dict=True):
 
     def _record_array(self, body: ByteSpan) -> None:
         """Record that one JSON-RPC call was answered by an array, as only a batch is."""
-        is_array = self.exchange.binding is Binding.JSONRPC and _is_array(body.data)
+        is_call = self.exchange.binding is Binding.JSONRPC and bool(self.exchange.operation)
+        is_array = is_call and _is_array(body.data)
         if is_array and not _is_array(self._bodies[TO_AGENT].collected_bytes):
             self.record_error(self.exchange.status, other.ARRAY)
 
@@ -583,7 +586,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _is_array(data: bytes) -> bool:
-    return data[:64].lstrip()[:1] == b"["
+    return _ARRAY.match(data) is not None
 
 
 def _split_bom(span: ByteSpan) -> tuple[ByteSpan, str]:
