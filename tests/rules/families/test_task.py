@@ -311,6 +311,10 @@ def test_lists_of_another_tenant_or_user() -> None:
         rpc(sends, asked, result, headers=SESSION),
     ):
         assert not told(made + rpc(LIST, {}, other), "014")
+    elsewhere = paged(task(contextId="c9"))
+    made_for_acme = rpc(sends, asked | TENANT, result)
+    assert not told(made_for_acme + rpc(LIST, {"tenant": "b"}, elsewhere), "014")
+    assert told(made_for_acme + rpc(LIST, TENANT, elsewhere), "014") == ["error"]
     rpc_tenant = rpc(sends, asked | TENANT, result) + rpc(LIST, TENANT, other)
     rest_tenant = rest("POST", "/acme/message:send", asked, result)
     for script in (

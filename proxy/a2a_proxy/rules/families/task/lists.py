@@ -365,11 +365,14 @@ def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
     read; check whether several instances of it share one task store.
     """
     agent, session, params = context.record.agent, context.session, context.params
+    scope = scope_of_call(context)
     listed = {_nested_string(each, "id"): each for each in _listed_tasks(context)}
     for number, (ident, each) in enumerate(listed.items()):
         known = session.task_record(agent, ident)
         inner = _nested_string(each, "contextId")
-        if known is not None and are_different(known.context_id, inner):
+        if known is None or (known.created_by and scope_of(known) != scope):
+            continue  # a task of another tenant
+        if are_different(known.context_id, inner):
             yield RuleFinding(
                 summary=f"task {ident} was in context {known.context_id}, the list has {inner}",
                 path=f"{context.root}tasks[{number}].contextId",
@@ -381,7 +384,7 @@ def contradicts_known(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if len(listed) >= (parse_integer(params.get("pageSize")) or _DEFAULT_PAGE):
         return
-    owner, scope = principal_digest(context.exchange), scope_of_call(context)
+    owner = principal_digest(context.exchange)
     lacking: list[TaskRecord] = []
     for known in islice(reversed(session.tasks.values()), _MAX_KNOWN):
         if known.agent != agent or not known.created_by or known.last >= context.record.started:
