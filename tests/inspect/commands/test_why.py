@@ -82,6 +82,23 @@ def test_equal_endings_are_one(tmp_path: Path) -> None:
     assert lines[3] == "12 of 12 calls did not end well"
 
 
+def test_endings_after_other_times_are_one(tmp_path: Path) -> None:
+    """Real calls never last equally long."""
+    script = _UNANSWERED
+    for number in range(3):
+        message = send(id=f"n{number}")
+        script += rpc("SendMessage", message, seconds=number / 5 + 0.1, finish="cut")
+    for number in range(2):
+        message = send(id=f"s{number}")
+        script += rpc_stream("SendStreamingMessage", message, *_BEGIN, finish="open")
+    lines = _why(tmp_path, script)
+    assert lines[0] == "  error   #1, #2, #3, #4 SendMessage  no-answer  must act: agent"
+    assert lines[1].endswith("without an answer, after 10 ms (the first)")
+    assert lines[3] == "  -       #5, #6 SendStreamingMessage  not-recorded"
+    assert lines[4].endswith("since status working (the first)")
+    assert lines[6] == "6 of 6 calls did not end well"
+
+
 def test_several_sessions(tmp_path: Path) -> None:
     """The places can be typed."""
     record(tmp_path / "a.db", (_UNANSWERED + _LEFT).make_chunks())

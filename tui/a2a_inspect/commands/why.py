@@ -3,6 +3,7 @@ call without such an end."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -39,6 +40,11 @@ _MAX_JUDGED_FRAMES = 20_000
 """Frames of a session that are judged again, which takes 1 to 3 s."""
 _OPEN = ("not-recorded", "question-open")
 """Causes of calls and tasks that may still go on."""
+_DURATION = re.compile(
+    r"(?<=after )(?:less than 1 ms|\d+ min \d+ s|[\d.]+ m?s)$"
+    r"|(?<=agent for )(?:less than 1 ms|\d+ min \d+ s|[\d.]+ m?s)(?= since )"
+)
+"""How long a call took or was silent, where only that differs between endings."""
 _Found = tuple[ExchangeRow, Ending]
 _Lost = tuple[SessionRow, Ending]
 _Other = tuple[ExchangeRow, Finding]
@@ -203,15 +209,18 @@ def _short_lines(
     *,
     several: bool,
 ) -> Iterator[str]:
-    """Yield three lines for each ending; endings that say the same are one. `count` is the number
-    of calls."""
-    groups: dict[tuple[str, str], list[_Found]] = {}
+    """Yield three lines for each ending; endings that say the same are one, also after other times.
+    `count` is the number of calls."""
+    groups: dict[tuple[str, str, str], list[_Found]] = {}
     for each in found:
-        groups.setdefault((each[1].cause, each[1].summary), []).append(each)
+        words = _DURATION.sub("", each[1].summary)
+        groups.setdefault((each[1].cause, words, each[1].confidence), []).append(each)
     for members in groups.values():
         places = [f"#{_place_of(each[0], several=several)}" for each in members]
         titles = dict.fromkeys(text.exchange_title(each[0].exchange) for each in members)
         ending = _name_tasks([each[1] for each in members])
+        if any(each[1].summary != ending.summary for each in members):
+            ending = msgspec.structs.replace(ending, summary=f"{ending.summary} (the first)")
         yield from _lines_of(ending, f"{_list_places(places)} {', '.join(titles)}")
     refusals: dict[str, list[_Lost]] = {}
     for refused in lost:
