@@ -130,6 +130,25 @@ def test_a_long_token_in_chunks_is_replaced(size: int) -> None:
     assert shown.endswith(" for this")
 
 
+@pytest.mark.parametrize("size", [3, 5, 8, 20])
+@pytest.mark.parametrize("length", [36, 64])
+def test_value_whose_quote_is_open_is_replaced(size: int, length: int) -> None:
+    """A value is replaced before the quote or the element that it is in is closed."""
+    shapes = (
+        'password: "%s" end',
+        "token = '%s'; end",
+        '["--api-key", "%s"] end',
+        "['--token', '%s'] end",
+        "<password>%s</password> end",
+        '- name: API_KEY\n  value: "%s"\n',
+    )
+    word = "".join(Random(length).choices("abcdefghkmXYZQ23456789", k=length))
+    texts = [cut("Here it is: " + shape % word, size) for shape in shapes]
+    shown = joined(observe(scripted(sse(texts))).out).values()
+    for shape, text in zip(shapes, shown, strict=True):
+        assert count_shown(word, text) <= SHOWN, shape
+
+
 def test_a_scan_finds_what_is_split_and_what_is_beside_it() -> None:
     """Each secret has its own place, in a message with a chunk and another secret too."""
     scanner, plant = ScanningRedactor(DEFAULT), PLANTS[30]

@@ -7,6 +7,7 @@ generated. Of a key, the prefix and a few characters may have been recorded befo
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -50,6 +51,9 @@ _CUT_AFTER_MIDDLE: Final = re.compile(
     ).encode()
 )
 """The beginning of a key whose form shows in its middle, up to the end of the text."""
+
+_CLOSINGS: Final = ((b'"', b'"'), (b"'", b"'"), (b">", b"</"))
+"""What a value begins with, and what closes it."""
 
 Place = tuple[int, int, int, str]
 """The text that a piece belongs to: its connection, exchange and direction, and the id of its
@@ -188,7 +192,7 @@ class SplitSecrets:
             return []
         edits = [
             edit
-            for edit in self._scrub.find_edits(data, cut=True)
+            for edit in (*self._scrub.find_edits(data, cut=True), *self._find_open_values(data))
             if edit.known or edit.end < len(data) or _looks_generated(edit.secret)
         ]
         if cut := _CUT_AFTER_MIDDLE.search(data, max(0, len(data) - LONGEST_TAIL)):
@@ -202,6 +206,13 @@ class SplitSecrets:
         ] >= SHORTEST:
             known.append(beginning)
         return edits + [Edit(*hit, False) for hit in known]
+
+    def _find_open_values(self, data: bytes) -> Iterator[Edit]:
+        """Yield the values at the end of a text whose quote or element is not closed yet."""
+        for begin, close in _CLOSINGS:
+            if begin in data:
+                found = self._scrub.find_edits(data + close, cut=True)
+                yield from (edit for edit in found if edit.end == len(data))
 
     def _may_end_in_secret(self, data: bytes) -> bool:
         """Whether the end of a text may be the beginning of a secret."""
