@@ -83,6 +83,11 @@ def test_a_launch_does_not_wait_for_the_first_status(
     """Not for its answer, which this one never gives; and not where there can be no process."""
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
     supervisor = RecorderSupervisor(tmp_path, print)
+    pids: list[int] = []
+    assert isinstance(supervisor.start(0.1, lambda: pids.append(supervisor.pid)), RecorderFailed)
+    assert all(pids)
+    assert len(pids) == 1
+    supervisor = RecorderSupervisor(tmp_path, print)
     supervisor.launch_process(120)
     assert supervisor.pid
     assert not supervisor.drain_journal(0)

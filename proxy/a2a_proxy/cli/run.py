@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,9 +170,8 @@ class ProxyRun:
             raise
         try:
             self._install_signal_handlers()
-            relay.accept_connections(journal)
             gc.freeze()  # a collection that visits everything loaded would delay others for 20 ms
-            session = await self._relay_and_record(relay, supervisor, folder.path, session)
+            session = await self._relay_and_record(relay, journal, supervisor, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
         except BaseException:
@@ -285,7 +285,12 @@ class ProxyRun:
         await relay.bind_listeners()
 
     async def _relay_and_record(
-        self, relay: Relay, supervisor: RecorderSupervisor, folder: Path, session: SessionFile
+        self,
+        relay: Relay,
+        journal: Journal,
+        supervisor: RecorderSupervisor,
+        folder: Path,
+        session: SessionFile,
     ) -> SessionFile:
         routes = self._describe_routes(relay)
         forwards = relay.forward_addresses
@@ -301,7 +306,10 @@ class ProxyRun:
             session, listens=listens, upstreams=upstreams, names=names if any(names) else ()
         )
         file_layout.write_session(folder, session)
-        answer = await asyncio.to_thread(supervisor.start)
+        # Clients wait in the kernel until the recorder has the descriptors that it needs.
+        accept = partial(relay.accept_connections, journal)
+        begin = partial(asyncio.get_running_loop().call_soon_threadsafe, accept)
+        answer = await asyncio.to_thread(supervisor.start, on_launch=begin)
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None

@@ -98,15 +98,18 @@ class RecorderSupervisor(ProcessSupervisor):
         """Bytes of the journal after that position."""
         return bytes_after(self._folder, self.position)
 
-    def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
+    def start(
+        self, timeout: float | None = 30.0, on_launch: Callable[[], object] = lambda: None
+    ) -> RecorderReady | RecorderFailed:
         """Start the recorder and wait until the recording is open or the recorder reports why it
-        cannot be.
+        cannot be. `on_launch` is called as soon as the process exists or could not be created.
 
         A recorder that continues a journal first decodes again the recorded part of its last file;
         to wait for that, pass None as `timeout` (seconds).
         """
         self._is_start_awaited = True
-        self._thread.start()
+        self.launch_process()
+        on_launch()
         if not self._first_answer.wait(timeout) or self._answer is None:
             self.kill()
             return RecorderFailed(
