@@ -15,6 +15,7 @@ from a2a_proxy.redaction import Redactor
 KEY = b"k" * 32
 
 TEXTS = [
+    "primary_key: id\nsort_key: name\nforeign_key: user_id\npartition_key: pk1",
     # Prose.
     (
         "The password is required. Your token has expired; "

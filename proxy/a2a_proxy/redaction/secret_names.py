@@ -104,6 +104,7 @@ _INNOCENT_HEADERS = frozenset(
         "surrogatekey",
         "xsurrogatekey",
         "publickey",
+        *("primarykey", "foreignkey", "sortkey", "partitionkey", "rowkey"),
         "accesscontrolallowcredentials",
     }
 )
