@@ -13,20 +13,22 @@ from a2a_proxy.replay.serve.mock import MockServer
 from support_drive import SAMPLES, driven
 from support_thin import thin
 
+_JUDGED_LATER = ("--ignore", "findings")
+"""For samples that rules judge which are younger than they are."""
 _SERVED = [
-    ("js-three-bindings", ()),
-    ("sdk-1.x-jsonrpc", ()),
-    ("sdk-1.x-rest", ()),
-    ("sdk-1.x-grpc", ()),
-    ("sdk-0.3-grpc", ()),
+    ("js-three-bindings", _JUDGED_LATER),
+    ("sdk-1.x-jsonrpc", _JUDGED_LATER),
+    ("sdk-1.x-rest", _JUDGED_LATER),
+    ("sdk-1.x-grpc", _JUDGED_LATER),
+    ("sdk-0.3-grpc", _JUDGED_LATER),
     ("demo", ()),
     ("lossy", ()),
     ("concurrent-grpc", ()),
     ("dialect-vendor", ()),
     ("live-1975", ()),
     # Events over several data lines are one line now.
-    ("sdk-0.3-rest", ("--ignore", "findings")),
-    ("js-to-0.3", ("--ignore", "findings")),
+    ("sdk-0.3-rest", _JUDGED_LATER),
+    ("js-to-0.3", _JUDGED_LATER),
 ]
 """The other samples have calls that a mock lists as not served, or two calls at once whose order
 only a clock knows."""

@@ -54,7 +54,7 @@ def test_missing() -> None:
 
     assert (played.frames[1].kind, played.exchange.error) == (
         FrameKind.ERROR,
-        "HTTP 404: Not Found",
+        "HTTP 404: no",
     )
 
 
