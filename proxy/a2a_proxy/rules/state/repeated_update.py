@@ -12,6 +12,7 @@ from zlib import crc32
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
@@ -121,7 +122,7 @@ def apply_repeated(
             flags |= _AGAIN_FLAG
     if record.operation in STREAMING_OPERATIONS:
         flags |= repeat_flag(record, frame.payload)
-        if is_unusual(frame):
+        if frame.schema == JSON and not frame.payload.isascii() and is_unusual(frame):
             flags |= _UNUSUAL_FLAG
     task.last = record.last_at = at
     record.last, record.last_seq = frame.event, frame.seq
@@ -154,9 +155,9 @@ def burst_flag(record: ExchangeRecord, at: int) -> int:
 def is_unusual(frame: Frame) -> bool:
     """Whether an event is larger than an SDK reads, or has a character at which one ends lines."""
     payload = frame.payload
-    return frame.size > MAX_SDK_EVENT or (
-        not payload.isascii() and any(map(payload.__contains__, LINE_SEPARATORS))
-    )
+    if frame.schema != JSON or (payload.isascii() and frame.size <= MAX_SDK_EVENT):
+        return False
+    return frame.size > MAX_SDK_EVENT or any(map(payload.__contains__, LINE_SEPARATORS))
 
 
 def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
