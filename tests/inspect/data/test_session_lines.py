@@ -167,7 +167,7 @@ def test_recover_waits_for_a_large_journal(
     """What is recorded of a journal is read once more before it goes on, and that may take longer
     than any start."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(RecorderSupervisor.start, "__defaults__", (0.001,))
+    monkeypatch.setattr(RecorderSupervisor.start, "__defaults__", (0.001, lambda: None))
     file_layout.create_journal(
         file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
     ).release_locks()
