@@ -24,6 +24,8 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 from support_proxy import environment, program
 
 SAMPLES = Path(__file__).resolve().parent.parent / "recordings"
+JUDGED_LATER = ("--ignore", "findings")
+"""Options for samples that rules judge which are younger than they are."""
 _SERVE = """
 import asyncio, sys
 from a2a_proxy.demo import agent

@@ -10,25 +10,23 @@ import pytest
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from support_drive import SAMPLES, driven
+from support_drive import JUDGED_LATER, SAMPLES, driven
 from support_thin import thin
 
-_JUDGED_LATER = ("--ignore", "findings")
-"""For samples that rules judge which are younger than they are."""
 _SERVED = [
-    ("js-three-bindings", _JUDGED_LATER),
-    ("sdk-1.x-jsonrpc", _JUDGED_LATER),
-    ("sdk-1.x-rest", _JUDGED_LATER),
-    ("sdk-1.x-grpc", _JUDGED_LATER),
-    ("sdk-0.3-grpc", _JUDGED_LATER),
+    ("js-three-bindings", JUDGED_LATER),
+    ("sdk-1.x-jsonrpc", JUDGED_LATER),
+    ("sdk-1.x-rest", JUDGED_LATER),
+    ("sdk-1.x-grpc", JUDGED_LATER),
+    ("sdk-0.3-grpc", JUDGED_LATER),
     ("demo", ()),
     ("lossy", ()),
     ("concurrent-grpc", ()),
     ("dialect-vendor", ()),
     ("live-1975", ()),
     # Events over several data lines are one line now.
-    ("sdk-0.3-rest", _JUDGED_LATER),
-    ("js-to-0.3", _JUDGED_LATER),
+    ("sdk-0.3-rest", JUDGED_LATER),
+    ("js-to-0.3", JUDGED_LATER),
 ]
 """The other samples have calls that a mock lists as not served, or two calls at once whose order
 only a clock knows."""

@@ -12,26 +12,24 @@ from peers.live.payloads import card
 from peers.live.proposals import PROPOSALS
 from peers.live.stories import STORIES
 from peers.live.story import parts
-from support_drive import driven
+from support_drive import JUDGED_LATER, driven
 from support_peers import agent, require_peers
 from support_thin import thin
 
-_JUDGED_LATER = ("--ignore", "findings")
-"""For samples that rules judge which are younger than they are."""
 _SDK = [
-    ("sdk1", "sdk-1.x-rest", _JUDGED_LATER),
-    ("sdk1", "sdk-1.x-grpc", _JUDGED_LATER),
-    ("sdk1", "sdk-1.x-jsonrpc", _JUDGED_LATER),
+    ("sdk1", "sdk-1.x-rest", JUDGED_LATER),
+    ("sdk1", "sdk-1.x-grpc", JUDGED_LATER),
+    ("sdk1", "sdk-1.x-jsonrpc", JUDGED_LATER),
     ("sdk1", "concurrent-grpc", ()),
-    ("sdk1", "js-three-bindings", ("--strict", *_JUDGED_LATER)),
-    ("sdk1", "js-three-bindings", ("--binding", "grpc", *_JUDGED_LATER)),
-    ("sdk1", "js-three-bindings", ("--binding", "rest", *_JUDGED_LATER)),
-    ("sdk03", "sdk-0.3-grpc", _JUDGED_LATER),
-    ("sdk03", "sdk-0.3-rest", _JUDGED_LATER),
-    ("sdk03", "sdk-0.3-jsonrpc", _JUDGED_LATER),
+    ("sdk1", "js-three-bindings", ("--strict", *JUDGED_LATER)),
+    ("sdk1", "js-three-bindings", ("--binding", "grpc", *JUDGED_LATER)),
+    ("sdk1", "js-three-bindings", ("--binding", "rest", *JUDGED_LATER)),
+    ("sdk03", "sdk-0.3-grpc", JUDGED_LATER),
+    ("sdk03", "sdk-0.3-rest", JUDGED_LATER),
+    ("sdk03", "sdk-0.3-jsonrpc", JUDGED_LATER),
     ("generations", "generations", ()),
     ("0_1", "dialect-0.1", ()),
-    ("0_2", "dialect-0.2", _JUDGED_LATER),
+    ("0_2", "dialect-0.2", JUDGED_LATER),
 ]
 
 

@@ -39,6 +39,11 @@ class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
         return len(self.text) or sum([_content_size(each) for each in self.pieces])
 
     @property
+    def texts(self) -> list[bytes]:
+        """The texts among the pieces."""
+        return [each for each in self.pieces if isinstance(each, bytes)]
+
+    @property
     def content(self) -> int:
         """Hash of the content, the same for every binding if the parts are text."""
         return hash(tuple(self.pieces))

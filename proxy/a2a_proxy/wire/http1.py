@@ -12,6 +12,8 @@ messages; no more events follow for its direction.
 """
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -151,19 +153,20 @@ class Http1Decoder(State, tag="http/1.1"):
             if not body.left:
                 self._end_message(side, base + pos)
         if side.is_http2 and pos < size:
-            self._feed_http2("feed", direction, at, out, data[pos:])
+            assert self._http2 is not None
+            self._feed_http2(partial(self._http2.feed, direction, data[pos:], at), out)
 
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that the proxy sent in one direction, between those of the peer."""
         if self._http2 is not None:
-            self._feed_http2("feed_ours", direction, at, out, data)
+            self._feed_http2(partial(self._http2.feed_ours, direction, data, at), out)
         else:
             self.feed(direction, data, at, out)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
         if self._http2 is not None:
-            self._feed_http2("feed_eof", direction, at, out)
+            self._feed_http2(partial(self._http2.feed_eof, direction, at), out)
             return
         side = self._sides[direction]
         if side.opaque or side.ended:
@@ -178,7 +181,7 @@ class Http1Decoder(State, tag="http/1.1"):
     def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction, which ends both directions."""
         if self._http2 is not None:
-            self._feed_http2("feed_reset", direction, at, out)
+            self._feed_http2(partial(self._http2.feed_reset, direction, at), out)
             return
         side = self._sides[direction]
         if side.opaque:
@@ -190,20 +193,21 @@ class Http1Decoder(State, tag="http/1.1"):
         """Handle missing bytes: requests and responses can no longer be paired, so both directions
         become opaque."""
         if self._http2 is not None:
-            self._feed_http2("feed_loss", direction, at, out)
+            self._feed_http2(partial(self._http2.feed_loss, direction, at), out)
             return
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)
         self._pending.clear()
 
-    def _feed_http2(
-        self, call: str, direction: Direction, at: int, out: list[WireEvent], *data: bytes
-    ) -> None:
-        """Call this method of the HTTP/2 decoder."""
-        assert self._http2 is not None
+    def _feed_http2(self, feed: Callable[[list[WireEvent]], None], out: list[WireEvent]) -> None:
+        """Append the events of a method of the HTTP/2 decoder; their streams are numbered after
+        those of HTTP/1.1."""
+        if not self._http2_shift:
+            feed(out)
+            return
         events: list[WireEvent] = []
-        getattr(self._http2, call)(direction, *data, at, events)
+        feed(events)
         for event in events:
             if isinstance(event, Control | Framed | Line) or not event.stream:
                 out.append(event)

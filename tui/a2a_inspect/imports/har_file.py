@@ -72,9 +72,12 @@ class HarFile:
             else:
                 self._left_out += 1
         if not places:
-            why = [f"it is truncated after {self._truncated_at} bytes"] * bool(self._truncated_at)
-            why += [f"an entry is not valid, {self._first_invalid}"] * bool(self._invalid)
-            raise UserError(": ".join([f"{path} has no HTTP call", *why[:1]]), _FILE_HINT)
+            why = ""
+            if self._truncated_at:
+                why = f": it is truncated after {self._truncated_at} bytes"
+            elif self._invalid:
+                why = f": an entry is not valid, {self._first_invalid}"
+            raise UserError(f"{path} has no HTTP call{why}", _FILE_HINT)
         self._places = sorted(places)
         self.started = self._places[0].started
         self.upstreams = tuple(hosts)[:_MAX_NAMED]

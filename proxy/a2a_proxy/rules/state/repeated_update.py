@@ -122,7 +122,7 @@ def apply_repeated(
             flags |= _AGAIN_FLAG
     if record.operation in STREAMING_OPERATIONS:
         flags |= repeat_flag(record, frame.payload)
-        if frame.schema == JSON and not frame.payload.isascii() and is_unusual(frame):
+        if is_unusual(frame):
             flags |= _UNUSUAL_FLAG
     task.last = record.last_at = at
     record.last, record.last_seq = frame.event, frame.seq

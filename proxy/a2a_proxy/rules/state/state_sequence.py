@@ -289,7 +289,7 @@ def flag_artifact(
     if odd:
         flags |= _ODD_CHUNK_FLAG
     if summary is not None and frame.append:
-        size = sum([len(each) for each in summary.pieces if isinstance(each, bytes)])
+        size = sum(map(len, summary.texts))
         if frame.redacted or may_repeat(found, record.id, size, is_last=frame.last_chunk):
             flags |= _AGAIN_FLAG
     return flags
@@ -351,9 +351,9 @@ def extend_artifact(artifact: KnownArtifact, frame: Frame, summary: ArtifactChun
         artifact.grown = 0
     artifact.last_length, artifact.last_digest = len(text), crc32(text)
     if artifact.shown_length:
-        pieces = [each for each in summary.pieces if isinstance(each, bytes)]
-        artifact.again_length += sum(map(len, pieces))
-        artifact.again_digest = crc32(b"".join(pieces), artifact.again_digest)
+        again = b"".join(summary.texts)
+        artifact.again_length += len(again)
+        artifact.again_digest = crc32(again, artifact.again_digest)
     for piece in summary.pieces:
         if isinstance(piece, bytes):
             artifact.length += len(piece)

@@ -220,9 +220,8 @@ def _read_new_text(context: RuleContext, before: KnownArtifact) -> bytes | None:
     if not before.is_fully_recorded or before.byte_count or before.other_parts:
         return None
     looks = chunks_of_frame(frame) if not (frame.truncated or frame.redacted) else []
-    pieces = looks[0].pieces if looks else ()
-    texts = [each for each in pieces if isinstance(each, bytes)]
-    return b"".join(texts) if looks and len(texts) == len(pieces) else None
+    texts = looks[0].texts if looks else []
+    return b"".join(texts) if looks and len(texts) == len(looks[0].pieces) else None
 
 
 def _is_less(length: int, before: int) -> bool:
@@ -313,7 +312,7 @@ def _describe_repetition(
     """Return what an appended update repeats, and whether chance is ruled out; empty if it repeats
     nothing or was reported before."""
     name, record = context.frame.artifact_id, context.record
-    text = b"".join([each for each in update.pieces if isinstance(each, bytes)])
+    text = b"".join(update.texts)
     rest, before = found.shown_length - found.again_length, found.last_length
     is_varied = len(set(text)) >= _MIN_CHARACTERS
     if found.stream == record.id and len(text) >= MIN_REPEATED and is_varied:
