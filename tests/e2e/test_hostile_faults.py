@@ -8,8 +8,9 @@ import signal
 import time
 from pathlib import Path
 
+from a2a_proxy.recording.read.reader import Recording
 from support_floods import ANSWER, EVENTS, stream
-from support_proxy import proxy
+from support_proxy import inspect, proxy
 
 CHUNK, MOST_CHUNKS = b"1\r\nx\r\n", 400_000
 STOP_SECONDS = 20.0
@@ -54,5 +55,8 @@ async def test_the_proxy_answers_others_and_sigterm_during_a_response_of_tiny_ch
         await asyncio.to_thread(between.process.wait, STOP_SECONDS)
         assert time.monotonic() - began < STOP_SECONDS
         assert between.process.returncode == 0
-    assert between.said("summary")[0]["complete"]
+    # On a busy machine the recorder finishes without the proxy, which then prints no summary.
+    assert "INCOMPLETE" not in inspect(between.state, "show", between.recording)
+    with Recording(between.recording) as stored:
+        assert [row.how for row in stored.read_sessions()] == ["clean"]
     server.close()
