@@ -22,6 +22,7 @@ from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.run import engine
 from a2a_proxy.rules.state import repeated_update
 from a2a_proxy.rules.state.records import ExchangeRecord
+from support_drive import frame
 from support_mutations import SAMPLES, chunks, loaded
 
 
@@ -119,7 +120,7 @@ def test_any_stream_is_judged_alike_without_the_fast_path(
 def test_a_payload_is_a_repetition_while_the_stream_remembers_it() -> None:
     """The last 32 payloads."""
     record = ExchangeRecord(1, 1, "agent", Binding.JSONRPC, "SendStreamingMessage", 0)
-    payloads = [b"%d" % number for number in range(33)]
-    assert {repeated_update.repeat_flag(record, each) for each in payloads} == {0}
-    assert repeated_update.repeat_flag(record, payloads[1]) == FrameFlag.REPEAT
-    assert repeated_update.repeat_flag(record, payloads[0]) == 0
+    events = [frame(1, number, 0, payload=b"%d" % number) for number in range(33)]
+    assert {repeated_update.payload_flags(record, each) for each in events} == {0}
+    assert repeated_update.payload_flags(record, events[1]) == FrameFlag.REPEAT
+    assert repeated_update.payload_flags(record, events[0]) == 0

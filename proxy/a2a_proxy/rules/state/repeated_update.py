@@ -121,9 +121,7 @@ def apply_repeated(
         if is_long and state_sequence.may_repeat(artifact, record.id, size):
             flags |= _AGAIN_FLAG
     if record.operation in STREAMING_OPERATIONS:
-        flags |= repeat_flag(record, frame.payload)
-        if is_unusual(frame):
-            flags |= _UNUSUAL_FLAG
+        flags |= payload_flags(record, frame)
     task.last = record.last_at = at
     record.last, record.last_seq = frame.event, frame.seq
     return flags
@@ -152,27 +150,23 @@ def burst_flag(record: ExchangeRecord, at: int) -> int:
     return _TOGETHER_FLAG if at - record.broken_silence <= MAX_BURST else 0
 
 
-def is_unusual(frame: Frame) -> bool:
-    """Whether an event is larger than an SDK reads, or has a character at which one ends lines."""
-    payload = frame.payload
-    if frame.schema != JSON or (payload.isascii() and frame.size <= MAX_SDK_EVENT):
-        return False
-    return frame.size > MAX_SDK_EVENT or any(map(payload.__contains__, LINE_SEPARATORS))
-
-
-def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
-    """Remember a payload; return the flag if this stream sent it shortly before."""
-    digest, before = crc32(payload).to_bytes(_DIGEST_BYTES, "little"), record.digests
+def payload_flags(record: ExchangeRecord, frame: Frame) -> int:
+    """Remember the payload of an event. Return the flag of a payload that this stream sent shortly
+    before, and that of a payload larger than an SDK reads, or with a character at which an SDK ends
+    lines."""
+    payload, before, flags = frame.payload, record.digests, 0
+    digest = crc32(payload).to_bytes(_DIGEST_BYTES, "little")
     record.digests = (before + digest)[-_DIGEST_BYTES * _MAX_DIGESTS :]
-    if digest not in before:  # the usual case; otherwise exclude a chance match across two digests
-        return 0
-    return (
-        _REPEAT_FLAG
-        if any(
-            before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES)
-        )
-        else 0
-    )
+    # Rare; a chance match across two digests does not count.
+    if digest in before and any(
+        before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES)
+    ):
+        flags = _REPEAT_FLAG
+    if frame.schema == JSON and not (payload.isascii() and frame.size <= MAX_SDK_EVENT):
+        is_large = frame.size > MAX_SDK_EVENT
+        if is_large or any(map(payload.__contains__, LINE_SEPARATORS)):
+            flags |= _UNUSUAL_FLAG
+    return flags
 
 
 _STATUS_EVENT, _EVENT_FRAME = EventKind.STATUS, FrameKind.EVENT

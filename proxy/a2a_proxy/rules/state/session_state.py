@@ -206,9 +206,7 @@ class SessionState:
                 self._apply_other_event(record, frame, event)
             record.last = event
         if record.operation in STREAMING_OPERATIONS and frame.payload:
-            flags |= repeated_update.repeat_flag(record, frame.payload)
-            if repeated_update.is_unusual(frame):
-                flags |= _UNUSUAL
+            flags |= repeated_update.payload_flags(record, frame)
         record.last_at, record.last_seq = frame.at, frame.seq
         return flags, task
 
@@ -515,7 +513,6 @@ _NEW_TASK, _FOREIGN, _SHARED = (
 )
 _AFTER_TERMINAL, _NUMBERED = int(FrameFlag.AFTER_TERMINAL), int(FrameFlag.NUMBERED)
 _FRAMED, _AFTER_ERROR = int(FrameFlag.FRAMED), int(FrameFlag.AFTER_ERROR)
-_UNUSUAL = int(FrameFlag.UNUSUAL)
 _TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _EVENT_FLAGS = {
     EventKind.TASK: FrameFlag.TASK,

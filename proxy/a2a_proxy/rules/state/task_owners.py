@@ -3,11 +3,14 @@
 import hashlib
 import re
 from functools import lru_cache
+from typing import Any
 
-from a2a_proxy.model.values import Binding
-from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.model.values import Binding, Frame
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import decoder_for, is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
+from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS
 from a2a_proxy.rules.state.records import TaskRecord
 
 _OWNER_NOTE, _SCOPE_NOTE = "owner", "scope"
@@ -61,15 +64,29 @@ def scope_of_call(context: RuleContext) -> str:
 def _tenant_of_call(context: RuleContext) -> str:
     """Return the tenant that a call names, in its parameters or in its path. If the card does not
     tell which part of the path is the tenant, it is the whole part before the operation."""
-    asked, path, agent = context.request, context.rest_match, context.record.agent
-    tenant = ""
-    if asked is not None and (is_protobuf(asked.schema) or b"tenant" in asked.payload):
-        found = context.params.get("tenant")
-        tenant = found if isinstance(found, str) else ""
-    if tenant or context.binding is not Binding.REST or path is None or not path.prefix:
+    asked = context.request
+    tenant = named_tenant(context, asked) if asked is not None else ""
+    if tenant or context.binding is not Binding.REST:
         return tenant
-    facts = context.session.facts
-    return facts.tenant_of(agent, path.prefix) if facts.get_card(agent).interfaces else path.prefix
+    path, card = context.rest_match, context.session.facts.get_card(context.record.agent)
+    return "" if path is None or card.interfaces else path.prefix
+
+
+def named_tenant(context: RuleContext, request: Frame) -> str:
+    """Return the tenant that a request of this call names in its parameters or in the query of its
+    path, or an empty string."""
+    found: Any = ""
+    try:
+        if is_protobuf(request.schema):
+            found = getattr(decoder_for(request.schema).parse(request.payload), "tenant", "")
+        elif b'"tenant"' in request.payload:
+            found = decode_payload(request.payload, request.schema)
+            found = found["params"]["tenant"] if context.is_enveloped else found["tenant"]
+    except DECODE_ERRORS:
+        pass
+    if not found and context.rest_match is not None:
+        found = context.rest_match.get_parameter("tenant")
+    return found if isinstance(found, str) else ""
 
 
 @lru_cache(1024)

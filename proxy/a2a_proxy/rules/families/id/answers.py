@@ -357,15 +357,16 @@ def other_text(context: RuleContext) -> Iterator[RuleFinding]:
     worked on them. The agent must keep the messages of the client as they are.
     """
     frame, request = context.frame, context.request
-    if frame.schema == "json" and b'"history"' not in frame.payload:
-        return
-    history, sent = context.object.get("history"), object_member(context.params, "message")
-    ident, text = string_member(sent, "messageId"), _text_of(sent)
-    if not (ident and text) or frame.redacted or frame.truncated:
-        return
-    if request is None or request.redacted or request.truncated:
+    ident = request.message_id if request is not None else ""
+    if not ident or ident.encode(errors="replace") not in frame.payload:
+        return  # the usual case is decided without the content
+    if any(each is None or each.redacted or each.truncated for each in (frame, request)):
         return
     if "reused" in (context.record.notes or {}):  # A2A-ID-009
+        return
+    history = context.object.get("history")
+    text = _text_of(object_member(context.params, "message"))
+    if not text:
         return
     for index, each in indexed_objects(history):
         is_said = string_member(each, "messageId") == ident and not _is_agents(each)

@@ -6,7 +6,6 @@ from typing import Any
 
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.values import Actor, Binding, Frame, Severity
-from a2a_proxy.protocol.schema import decoder_for, is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -15,6 +14,7 @@ from a2a_proxy.rules.examples.objects import agent_reply, card, reply, send, sna
 from a2a_proxy.rules.facts.partial_decode import PartsSummary
 from a2a_proxy.rules.facts.request_summary import RequestSummary, summarise_request
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
+from a2a_proxy.rules.state.task_owners import named_tenant
 
 _MAX_MESSAGES = 5000
 """Number of client messages remembered."""
@@ -218,7 +218,7 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
     if not offers:
         return
     tenants = {offer.tenant for offer in offers}
-    explicit = _tenant_member(context)
+    explicit = named_tenant(context, context.frame)
     tenant = explicit or _tenant_of_path(context)
     if tenant in tenants or "redacted-" in tenant or (tenants == {""} and not explicit):
         return
@@ -229,20 +229,6 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
         path=f"{context.root}tenant",
         value=tenant,
     )
-
-
-def _tenant_member(context: RuleContext) -> str:
-    """Return the tenant that the request itself names, or an empty string."""
-    frame = context.frame
-    found: Any = ""
-    if is_protobuf(frame.schema):
-        found = getattr(decoder_for(frame.schema).parse(frame.payload), "tenant", "")
-    elif b'"tenant"' in frame.payload:
-        body = context.body
-        found = body.get("tenant") if isinstance(body, dict) else ""
-    if not found and context.binding is Binding.REST and context.rest_match is not None:
-        found = context.rest_match.get_parameter("tenant")
-    return found if isinstance(found, str) else ""
 
 
 def _tenant_of_path(context: RuleContext) -> str:

@@ -2,11 +2,11 @@
 cancellation (A2A 1.0 sections 3.1.5, 3.4.3, 3.5.2, 3.7)."""
 
 from collections.abc import Iterable, Iterator
-from zlib import crc32
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
+from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -239,15 +239,17 @@ def sent_twice(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.redacted or frame.truncated:
         return
-    said = (
-        NO_PARTS if context.status_summary.message_content is None else _summarise_message(context)
-    )
+    message, earlier = context.status_summary.message_content, _earlier_messages(context, task)
+    if not (message or earlier):
+        return
     shown = (
         {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in chunks_of_frame(frame)}
         if frame.event is EventKind.TASK
         else {name: each.content for name, each in task.artifacts.items() if each.is_fully_recorded}
     )
-    earlier = _earlier_messages(context, task)
+    said = add_parts(NO_PARTS, [message or b""])
+    if (said in earlier or said in shown.values()) and _has_other_parts(context):
+        said = NO_PARTS
     if said in earlier:
         told = f"the status message of task {task.task_id} repeats {earlier[said]}"
         yield RuleFinding(summary=f"{told} ({said.length} bytes)", path=_message_path(context))
@@ -269,7 +271,7 @@ def _earlier_messages(context: RuleContext, task: TaskRecord) -> dict[PartsSumma
     """Return the texts that this stream has sent in status messages before the end, with what each
     is in words."""
     record = context.record
-    own = crc32(context.frame.message_id.encode("utf-8", "surrogatepass"))
+    own = message_key(context.frame.message_id)
     known = [task.last_message, *(task.status_messages or {}).values()]
     found = {
         PartsSummary(each.length, each.digest): "an earlier status message"
@@ -282,19 +284,14 @@ def _earlier_messages(context: RuleContext, task: TaskRecord) -> dict[PartsSumma
     return {each: words for each, words in found.items() if each.length >= MIN_REPEATED}
 
 
-def _summarise_message(context: RuleContext) -> PartsSummary:
-    """Return the text of the status message; without content if it has other parts."""
+def _has_other_parts(context: RuleContext) -> bool:
+    """Whether the status message has parts that are not text."""
     held = context.object.get("status")
     message = held.get("message") if isinstance(held, dict) else None
     parts = message.get("parts") if isinstance(message, dict) else None
-    texts = (
-        [each.get("text") if isinstance(each, dict) else None for each in parts]
-        if isinstance(parts, list)
-        else []
+    return isinstance(parts, list) and not all(
+        isinstance(each, dict) and isinstance(each.get("text"), str) for each in parts
     )
-    if not all(isinstance(text, str) for text in texts):
-        return NO_PARTS
-    return add_parts(NO_PARTS, [str(text).encode(errors="replace") for text in texts])
 
 
 def _message_path(context: RuleContext) -> str:
