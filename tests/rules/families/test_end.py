@@ -53,7 +53,7 @@ from a2a_proxy.rules.examples.pipe import (
     pipe_response,
     pipe_script,
 )
-from a2a_proxy.rules.examples.script import MS, Script, run_together
+from a2a_proxy.rules.examples.script import MS, STEP, Script, run_together
 from support_rules import endings, findings
 
 SECOND = 1000 * MS
@@ -79,13 +79,13 @@ def stream(binding: str, *events: Any, finish: Finish = "end", text: str = "m1")
     return rpc_stream("SendStreamingMessage", send(id=text), *events, finish=finish)
 
 
-def poll(binding: str, state: str) -> Script:
+def poll(binding: str, state: str, **options: Any) -> Script:
     """Return a GetTask."""
     if binding == "grpc":
-        return grpc("GetTask", GET, task(state, second=1))
+        return grpc("GetTask", GET, task(state, second=1), **options)
     if binding == "rest":
-        return rest("GET", "/tasks/t1", None, task(state, second=1))
-    return rpc("GetTask", GET, task(state, second=1), id=9)
+        return rest("GET", "/tasks/t1", None, task(state, second=1), **options)
+    return rpc("GetTask", GET, task(state, second=1), id=9, **options)
 
 
 def ask(binding: str, **options: Any) -> Script:
@@ -642,6 +642,37 @@ def test_artifact_after_the_final_state(binding: str) -> None:
     stayed = stream(binding, *BEGIN, DONE, EventPause(0.5), chunk())
     assert causes(stayed) == {}, "rules judge an artifact that the client received"
     assert causes(stream(binding, *BEGIN, chunk(), DONE, ClientLeaves())) == {}
+
+
+def half_close(script: Script, after: int = STEP) -> list[Chunk]:
+    """Return the conversation with a FIN of the client some time after its request, ns."""
+    request, *others = (each for each in script.make_chunks() if each.kind is ChunkKind.DATA)
+    rest = [each for each in script.make_chunks() if each.kind is not ChunkKind.DATA]
+    fin = Chunk(request.connection, ChunkKind.EOF, Direction.TO_AGENT, request.at + after)
+    return sorted([request, *others, fin, *rest], key=lambda each: each.at)
+
+
+@HTTP
+def test_client_that_half_closes(binding: str) -> None:
+    """A FIN with the request, before the whole answer: the client has not left."""
+    assert endings(half_close(stream(binding, *BEGIN, DONE))) == {}
+    assert endings(half_close(stream(binding, *BEGIN, EventPause(20), DONE))) == {}
+    assert endings(half_close(poll(binding, "COMPLETED", seconds=7))) == {}
+    late = stream(binding, *BEGIN, ClientLeaves(), chunk(), EventPause(0.6), DONE)
+    assert endings(late) == {}, "it took bytes for longer than a reset needs"
+    (ended,) = endings(half_close(stream(binding, *BEGIN))).values()
+    assert ended.cause == "stream-ended", "the agent's side ended it"
+
+
+@HTTP
+def test_client_that_leaves_before_the_answer(binding: str) -> None:
+    """A FIN long after the request, before an answer in one piece, or before one that is cut."""
+    (left,) = endings(half_close(poll(binding, "COMPLETED", seconds=7), 4 * SECOND)).values()
+    assert left.cause == "client-left"
+    short = stream(binding, *BEGIN, EventPause(2), ClientLeaves(), chunk(), DONE)
+    assert [each.cause for each in endings(short).values()] == ["client-left"]
+    cut = half_close(stream(binding, *BEGIN, EventPause(2), finish="cut"))
+    assert [each.cause for each in endings(cut).values()] == ["client-left"]
 
 
 @NETWORK

@@ -9,6 +9,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import (
     Connection,
@@ -38,6 +40,9 @@ SECOND_NS = 1_000_000_000
 MAX_WAIT = 600 * SECOND_NS
 """How long a task may wait for anybody, ns."""
 _LONG_TIME = 5 * SECOND_NS
+_READS_ON = SECOND_NS // 2
+"""Time within which a client that has closed its connection resets it, as the agent's bytes arrive
+at it."""
 _CLIENT = "(client)"
 """The side of calls that a client broke off, in the place of an agent."""
 _TOLERANCE = 150_000_000
@@ -161,6 +166,34 @@ class SessionCalls:
                 del self._calls[next(iter(self._calls))]
         return found
 
+    def find_end(self, exchange: Exchange) -> Exchange:
+        """Return a call whose client half-closed the connection and received the whole answer, or
+        may have, as a call that ended with its answer; any other call unchanged.
+
+        The FIN of a client that leaves is no different. One that reads on takes the agent's bytes
+        for longer than a reset needs, or sent its FIN with the request.
+        """
+        if exchange.how != "client gone" or exchange.grpc_status > 0 or not exchange.request_ended:
+            return exchange
+        answers: list[Frame] = []
+        begin = -1
+        for each in self.source.read_frames(exchange.id):
+            if each.kind is FrameKind.CUT and each.note == "eof":
+                begin = len(answers)
+            elif each.direction is Direction.TO_CLIENT:
+                answers.append(each)
+        if not 0 <= begin < len(answers):
+            return exchange
+        last = answers[-1]
+        is_whole = last.kind is FrameKind.END or (
+            not exchange.streaming and last.kind in (FrameKind.RESPONSE, FrameKind.ERROR)
+        )
+        reads_on = last.at - answers[begin].at >= _READS_ON
+        is_fin_of_request = not begin and exchange.closed - exchange.request_ended < _READS_ON
+        if not (is_whole and (reads_on or is_fin_of_request)):
+            return exchange
+        return msgspec.structs.replace(exchange, how="complete", closed=last.at)
+
     def calls_of_task(self, exchange: Exchange) -> list[Exchange]:
         """Return the other calls that name the task of a call, in order: the nearest before and
         after it."""
@@ -239,7 +272,7 @@ class SessionCalls:
         found: dict[tuple[str, str, str], list[LeftCall]] = {}
         numbers = sorted({*self.index.streams_left.numbers, *self.index.calls_unanswered.numbers})
         for call in self._read_calls(numbers):
-            if call.was_cancelled:
+            if call.was_cancelled or call.by_itself:
                 continue
             left = LeftCall(call.place(call.last), call.elapsed, call.silence, call.ended)
             what = ["all"]
@@ -258,7 +291,7 @@ class CallFacts:
     """What is known of one call."""
 
     def __init__(self, exchange: Exchange, session: SessionCalls) -> None:
-        self.exchange = exchange
+        self.exchange = session.find_end(exchange)
         self.session = session
 
     @cached_property

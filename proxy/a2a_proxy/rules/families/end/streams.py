@@ -523,7 +523,8 @@ def client_left(call: CallFacts) -> Ending | None:
     """The client leaves a call that is not answered, or the stream of an active task, and nothing
     shows why.
 
-    It is no failure by itself, so `check` does not report it.
+    It is no failure by itself, so `check` does not report it. A client that half-closes its
+    connection after the request and receives the whole answer has not left.
     """
     exchange = call.exchange
     if exchange.how not in CLIENT_LEFT or is_over(call.state) or is_waiting(call.state):
