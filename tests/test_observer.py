@@ -405,6 +405,7 @@ def test_upgraded_and_lost_connections_are_no_finding() -> None:
 
 
 SWITCH = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+TO_HTTP2 = SWITCH.replace(b"websocket", b"h2c")
 GOAWAY = b"\0\0\x08\7\0\0\0\0\0" + bytes(8)
 NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
 
@@ -446,6 +447,18 @@ NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
             "TLS that is not opened",
         ),
         (Script().client(b"\0what").agent(b"1"), 5, 1, "not HTTP"),
+        (
+            Http().request("GET /").agent(TO_HTTP2 + b"hello, this is not HTTP/2"),
+            0,
+            25,
+            "SETTINGS first",
+        ),
+        (
+            Http().request("GET /").agent(TO_HTTP2 + b"hello").end("eof", TO_CLIENT),
+            0,
+            5,
+            "end after 5 bytes",
+        ),
     ],
 )
 def test_bytes_that_are_not_decoded_are_named(

@@ -327,13 +327,26 @@ def test_end_after_a_switch(end: str, how: str) -> None:
     assert brief(told(steps))[-1][1:] == (1, f"cut {how}")
 
 
-def test_agent_that_switches_to_something_else() -> None:
+@pytest.mark.parametrize("end", [(), ("s-eof",), ("s-reset",), ("s-lost",)])
+@pytest.mark.parametrize(
+    "data", [b"\0\0\1\0\0\0\0\0\0x", b"hello, this is not HTTP/2", b"\r\nHTTP/1.1 200 OK\r\n"]
+)
+def test_agent_that_switches_to_something_else(data: bytes, end: tuple[str, ...]) -> None:
     """Bytes that are not HTTP/2 after `h2c` are named, and counted as not decoded."""
-    steps = [("C", ASK + b"cd"), ("S", SWITCH + b"\0\0\1\0\0\0\0\0\0x")]
-    assert brief(told(steps))[-1] == ("S", 0, "undecodable")
+    steps = [("C", ASK + b"cd"), ("S", SWITCH + data), *((each, b"") for each in end)]
+    assert ("S", 0, "undecodable") in brief(told(steps))
     decoder = Http1Decoder()
     play(decoder, steps)
-    assert decoder.counters["opaque_to_client"]
+    assert decoder.counters["opaque_to_client"] == len(data)
+
+
+def test_client_that_sends_half_a_request_before_the_switch() -> None:
+    """Its bytes are not HTTP/2, and are named from the first on."""
+    decoder = Http1Decoder()
+    steps = [("C", ASK + b"cdPOST / HT"), ("S", SWITCH), ("C", b"TP/1.1\r\n")]
+    (wrong,) = [each for each in play(decoder, steps) if isinstance(each, Undecodable)]
+    assert (wrong.offset, wrong.direction) == (len(ASK) + 2, Direction.TO_AGENT)
+    assert decoder.counters == {"opaque_to_agent": len(b"POST / HTTP/1.1\r\n")}
 
 
 def test_connect() -> None:

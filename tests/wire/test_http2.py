@@ -389,14 +389,30 @@ def test_the_end_cuts_open_streams_once():
     assert isinstance(out[-1], End)
 
 
+def named_at_the_end(*pieces):
+    """Return the bytes of the client that are named as not decoded after its end."""
+    before = upstream()
+    decoder, out = decode([(UP, piece) for piece in pieces], start=before)
+    decoder = reload(decoder)
+    decoder.feed_eof(UP, 8, out)
+    named = [event.offset for event in out if isinstance(event, Undecodable)]
+    sent = before + b"".join(pieces)
+    assert decoder.counters["opaque_to_agent"] == (len(sent) - named[0] if named else 0)
+    return sent[named[0] :] if named else b""
+
+
 def test_an_end_within_a_frame_is_reported():
-    for rest in (b"\0\0", frame(1, 4, 1, BLOCK)[:-1], frame(1, 0, 1, BLOCK)):
-        decoder, out = decode([(UP, rest)], start=upstream())
-        decoder.feed_eof(UP, 8, out)
-        assert isinstance(out[-1], Undecodable)
+    """With its beginning; its bytes count as not decoded."""
+    block = frame(1, 0, 1, BLOCK)
+    for rest in (b"\0\0", frame(1, 4, 1, BLOCK)[:-1], block, block + frame(9, 4, 1, b"x")[:-1]):
+        assert named_at_the_end(rest) == rest
+    grease = frame(11, 0, 0, b"grease")
+    assert named_at_the_end(frame(2, 0, 1, bytes(5)) + grease, grease[:-1]) == grease[:-1]
+    assert named_at_the_end(grease) == b""
     decoder, out = decode([], start=upstream(frame(1, 4, 1, BLOCK)) + frame(0, 1, 1, b"data")[:-1])
     decoder.feed_eof(UP, 8, out)
     assert [type(event) for event in out[-2:]] == [Body, Cut]
+    assert not decoder.counters["opaque_to_agent"]
 
 
 @pytest.mark.parametrize("how", ["reset", "lost"])
@@ -444,10 +460,9 @@ def test_a_violation_makes_only_its_direction_opaque(wrong):
         [(UP, wrong + frame(1, 5, 5, BLOCK)), (UP, frame(1, 5, 7, BLOCK))], start=before
     )
     undecodable = [event for event in out if isinstance(event, Undecodable)]
-    if wrong[:3] != b"GET":
-        assert [(event.direction, event.stream) for event in undecodable] == [(UP, 0)]
-        assert len(before) <= undecodable[0].offset < len(before) + len(wrong)
-        assert out[-1] is undecodable[0]
+    assert [(event.direction, event.stream) for event in undecodable] == [(UP, 0)]
+    assert len(before) <= undecodable[0].offset < len(before) + len(wrong)
+    assert out[-1] is undecodable[0]
     out.clear()
     decoder.feed(DOWN, frame(4, 0, 0) + frame(1, 5, 1, b"\x88"), 9, out)
     assert [type(event) for event in out] == [Control, Head, End]

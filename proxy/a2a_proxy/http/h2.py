@@ -168,8 +168,9 @@ class FrameHandler:
         """Handle the next bytes of the frame in the middle, `ends` if they are its last ones.
         Return the index up to which they were taken, or None for all of them."""
 
-    def on_skip(self, kind: int) -> None:
-        """Handle the head of a frame of a kind that is not in `handled`."""
+    def on_skip(self, kind: int, pos: int, stop: int, /) -> None:
+        """Handle the head of the frame at `data[pos:stop]`, which may end after `data`, of a kind
+        that is not in `handled`."""
 
     def on_frame(self, frame: Frame) -> None:
         """Handle a complete frame."""
@@ -279,7 +280,7 @@ class FrameScanner(State):
                         break
                     left, before = self.budget - before + left, self.budget
                 else:
-                    handler.on_skip(kind)
+                    handler.on_skip(kind, pos, stop)
                 if stop > total:
                     self.flow = stop - total
                     stop = total

@@ -204,7 +204,7 @@ class Http2Refusal(FrameHandler):
         """Count the frame."""
         self._count_frame()
 
-    def on_skip(self, _: int) -> None:
+    def on_skip(self, *_: object) -> None:
         """Count the frame."""
         self._count_frame()
 

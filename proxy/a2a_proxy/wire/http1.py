@@ -376,9 +376,12 @@ class Http1Decoder(State, tag="http/1.1"):
         self._is_tunnel = True
         for each in self._sides:
             if each.body is None:
+                held = bytes(each.head.held)
                 self._leave_http1(
-                    each, end if each is side else each.start if each.head.held else each.offset
+                    each, end if each is side else each.start if held else each.offset
                 )
+                if held and self._http2 is not None:
+                    self._feed_http2(partial(self._http2.feed, each.direction, held, at), out)
 
     # Ends
 

@@ -57,7 +57,8 @@ from a2a_proxy.model.wire import (
 from a2a_proxy.wire.http2_side import DataFrame, DirectionState, HeaderFields
 
 MAX_FRAME_SIZE = 1 << 20
-"""Maximum bytes of a frame other than DATA, and of a compressed header block."""
+"""Maximum bytes of a frame other than DATA, and of a compressed header block. The length of a frame
+that begins with text is larger."""
 MAX_DEBUG_DATA = 4096
 """Characters kept of a GOAWAY's debug data."""
 
@@ -130,9 +131,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
             if side.rest and side.offset != side.base:
                 side.base, side.began = side.offset, at
         except Violation as wrong:
-            side.offset += len(side.rest)
-            self.counters[OPAQUE_COUNTERS[direction]] += side.offset - wrong.offset
-            self._out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
+            self._report_violation(side, wrong, at, self._out)
             self._silence_direction(side)
         out += self._out
         self._out.clear()
@@ -156,7 +155,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
         """
         side = self._sides[direction]
         if not side.opaque and (wrong := _find_incomplete(side)):
-            out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
+            self._report_violation(side, wrong, at, out)
         self._cut_all_streams(side, at, "eof", out)
         self._silence_direction(side)
 
@@ -225,8 +224,17 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
             if frame.ends and is_open:
                 self._end_direction(side, frame.stream, side.offset + stop)
 
-    def on_skip(self, kind: int) -> None:
-        """Count a frame of a kind that has no meaning here."""
+    def on_skip(self, kind: int, pos: int, stop: int) -> None:
+        """Count a frame of a kind that has no meaning here. Its bytes are not read, so they must
+        come from a peer that has begun as RFC 9113 3.4 demands."""
+        side, length = self._sides[self._direction], stop - pos - FRAME_HEAD_SIZE
+        if not side.has_settings or length > MAX_FRAME_SIZE:
+            expected = f"frame of at most {MAX_FRAME_SIZE} bytes"
+            got = f"frame of type {kind} with {length} bytes"
+            raise Violation(
+                side.offset + pos, expected if side.has_settings else "SETTINGS first", got
+            )
+        side.skipped_from, side.skipped_to = side.offset + pos, side.offset + stop
         self.counters["priority" if kind == PRIORITY else "unknown_frames"] += 1
 
     def on_preface(self) -> None:
@@ -345,6 +353,15 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
                 out.append(Cut(stream, side.direction, at, start, how))
                 self._streams[stream] = bits | _CUT_BIT
 
+    def _report_violation(
+        self, side: DirectionState, wrong: Violation, at: int, out: list[WireEvent]
+    ) -> None:
+        """Emit a violation, and count the bytes from its offset on as not decoded."""
+        side.offset += len(side.rest)
+        side.rest.clear()
+        self.counters[OPAQUE_COUNTERS[side.direction]] += side.offset - wrong.offset
+        out.append(Undecodable(side.direction, at, wrong.offset, wrong.expected, wrong.got))
+
     def _silence_direction(self, side: DirectionState) -> None:
         side.make_opaque()
         for stream in list(self._streams):
@@ -365,7 +382,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
         elif frame.kind == RST_STREAM:
             self._on_rst_stream(side, frame)
         elif frame.kind == SETTINGS:
-            settings = frame.read_settings()
+            settings, side.has_settings = frame.read_settings(), True
             if frame.flags & ACK:
                 self.counters["settings_ack"] += 1
                 return
@@ -432,10 +449,15 @@ def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
 def _find_incomplete(side: DirectionState) -> Violation | None:
     """Return a violation for a frame, preface or header block cut off by FIN, which no stream's Cut
     reports, or None."""
-    got = f"end after {len(side.rest)} bytes"
-    if side.rest:
-        what = "HTTP/2 connection preface" if side.preface else "frame"
-        return Violation(side.offset, f"{what} of {side.need} bytes or more", got)
+    start, size = side.offset, len(side.rest)
     if side.block is not None:
-        return Violation(side.offset, f"CONTINUATION of stream {side.block.stream}", got)
-    return None
+        start, expected = side.block.start, f"CONTINUATION of stream {side.block.stream}"
+    elif side.rest:
+        what = "HTTP/2 connection preface" if side.preface else "frame"
+        expected = f"{what} of {side.need} bytes or more"
+    elif side.skipped_to > side.offset:
+        start = side.skipped_from
+        expected = f"frame of {side.skipped_to - start} bytes"
+    else:
+        return None
+    return Violation(start, expected, f"end after {side.offset + size - start} bytes")

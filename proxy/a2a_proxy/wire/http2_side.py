@@ -70,6 +70,12 @@ class DirectionState(FrameScanner, dict=True):
     direction: Direction = Direction.TO_AGENT
     opaque: bool = False
     pinged: bool = False
+    has_settings: bool = False
+    """Whether a SETTINGS frame has arrived."""
+    skipped_from: int = 0
+    """Offset of the latest frame of a kind without a meaning."""
+    skipped_to: int = 0
+    """Offset just past it."""
     base: int = -1
     """Offset of the latest incomplete frame."""
     began: int = 0
