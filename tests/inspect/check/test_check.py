@@ -529,7 +529,7 @@ def test_groups_that_follow_from_each_other_are_printed_once(tmp_path: Path) -> 
 
 
 def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> None:
-    """The rule names the field and the sender."""
+    """The rule names the field and the sender, below the ending of the call."""
     record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.make_chunks())
     lines = check(tmp_path, path).out.splitlines()
     (rule,) = (
@@ -538,7 +538,7 @@ def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> No
     assert "  must act: agent" in lines[rule]
     assert "field id is not valid UTF-8" in lines[rule + 1]
     below = next(line for line in lines[rule + 1 :] if "UNDECODABLE" in line)
-    assert below.startswith("      error   UNDECODABLE Bytes that cannot be decoded  #1.")
+    assert below.startswith("          error   UNDECODABLE Bytes that cannot be decoded  #1.")
 
 
 def test_a_missing_event_is_named_by_another_stream(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from a2a_inspect.commands import why
 from a2a_inspect.data import observed
+from a2a_proxy.model.values import Severity
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -316,19 +317,37 @@ def test_filter_and_unknown_place(tmp_path: Path) -> None:
     assert "no exchange 99" in run_here(tmp_path, "why", tmp_path / "r.db", "99").err.lower()
 
 
-def test_check_counts_an_ending_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("following", "ending"),
+    [
+        ("A2A-LAT-005", "A2A-END-027"),
+        ("A2A-STREAM-007", "A2A-END-018"),
+        ("A2A-STREAM-009", "A2A-END-005"),
+        ("A2A-GRPC-002", "A2A-END-007"),
+        ("A2A-VER-005", "A2A-END-010"),
+        ("A2A-RPC-008", "A2A-END-030"),
+        ("A2A-GRPC-005", "A2A-END-030"),
+        ("A2A-GRPC-007", "A2A-END-030"),
+        ("A2A-GRPC-008", "A2A-END-030"),
+    ],
+)
+def test_check_counts_an_ending_once(tmp_path: Path, following: str, ending: str) -> None:
     """The finding that follows from it is listed under it; SARIF leaves it out."""
-    record(tmp_path / "r.db", all_rules()["A2A-END-027"].flagged.make_chunks())
+    rule = all_rules()[ending]
+    script = all_rules()[following].flagged if ending != "A2A-END-027" else rule.flagged
+    record(tmp_path / "r.db", script.make_chunks())
     check = ("check", tmp_path / "r.db", "--fail-on", "info")
     done = run_here(tmp_path, *check)
     assert done.code == 1
-    assert "found: 0 errors, 0 warnings, 1 info" in done.lines
-    parent = next(n for n, line in enumerate(done.lines) if "A2A-END-027" in line)
-    assert done.lines[parent + 3].startswith("      info    A2A-LAT-005")
+    counts = [int(each is rule.severity) for each in reversed(Severity)]
+    found = [json.loads(each) for each in run_here(tmp_path, *check, "--format", "json").lines]
+    assert [found[-1][each] for each in ("error", "warning", "info")] == counts
+    parent = next(n for n, line in enumerate(done.lines) if ending in line)
+    assert any(line.startswith("      ") and following in line for line in done.lines[parent + 1 :])
     sarif = json.loads(run_here(tmp_path, *check, "--format", "sarif").out)
-    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == ["A2A-END-027"]
+    assert [each["ruleId"] for each in sarif["runs"][0]["results"]] == [ending]
     assert run_here(tmp_path, *check, "--format", "junit").out.count("<failure") == 1
-    assert run_here(tmp_path, *check, "--select", "LAT").code == 1
+    assert run_here(tmp_path, *check, "--select", following).code == 1
 
 
 def test_unanswered_call_fails_the_check(tmp_path: Path) -> None:

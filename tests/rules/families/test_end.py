@@ -430,8 +430,15 @@ def test_version_is_refused(binding: str) -> None:
         ),
     }[binding]
     (ending,) = endings(fetch_card() + call).values()
-    assert ending.cause == "version-refused"
-    assert ending.summary == "the agent refuses version 1.0; the card offers 1.0"
+    assert (ending.cause, ending.actor) == ("version-refused", Actor.AGENT)
+    assert ending.summary == (
+        "the agent refuses version 1.0, which its card offers for this binding"
+    )
+    name = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}[binding]
+    older = {"url": "http://localhost:8000/", "protocolBinding": name, "protocolVersion": "0.3"}
+    (ending,) = endings(fetch_card(card(supportedInterfaces=[older])) + call).values()
+    assert (ending.cause, ending.actor) == ("version-refused", Actor.CLIENT)
+    assert ending.summary == "the agent refuses version 1.0; the card offers 0.3"
 
 
 @HTTP
@@ -722,6 +729,13 @@ def test_stream_ends_before_its_task(binding: str) -> None:
     asked = status("INPUT_REQUIRED", second=1, message=reply("which?"))
     assert causes(stream(binding, *BEGIN, asked)) == {}
     assert causes(stream(binding, agent_reply())) == {}
+
+
+def test_stream_whose_last_event_cannot_be_decoded() -> None:
+    """It may have shown the end of the task."""
+    unread = b"\x0a\x02\xc3\x28"
+    assert "stream-ended" not in causes(stream("grpc", *BEGIN, unread)).values()
+    assert causes(stream("grpc", snapshot(), unread, status("WORKING"))) == {1: "stream-ended"}
 
 
 @NETWORK

@@ -70,8 +70,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return [f"#{number}" + (f".{seq}" * (seq >= 0)) for number, seq in self.evidence]
 
     def explains(self, finding: Finding) -> bool:
-        """Whether a finding follows from this ending, and is not more severe."""
-        if self.severity is None or finding.severity > self.severity:
+        """Whether a finding follows from this ending, whose severity counts. What the client must
+        mend does not follow from what the agent must."""
+        if self.severity is None:
+            return False
+        if self.actor is Actor.AGENT and finding.evidence.get("actor") == Actor.CLIENT.value:
             return False
         about = (
             finding.exchange == self.exchange

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from a2a_proxy.model.values import Actor, Binding, Frame, FrameKind, Severity
+from a2a_proxy.model.values import CARD_BINDINGS, Actor, Binding, Frame, FrameKind, Severity
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, header_value
@@ -36,6 +36,7 @@ from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.families.end.connection import has_card
 from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
+from a2a_proxy.rules.families.ver.version import parse_declared_version, parse_version
 from a2a_proxy.wire.json_sequence import JsonSequence
 from a2a_proxy.wire.sse import SseEvent
 
@@ -204,12 +205,14 @@ def credentials_refused(call: CallFacts) -> Ending | None:
         error=rpc_error(-32009, "VERSION_NOT_SUPPORTED", "use 0.3"),
     ),
     clean=CLEAN_SEND,
+    explains=("A2A-VER-005",),
 )
 def version_refused(call: CallFacts) -> Ending | None:
     """The agent answers with VersionNotSupportedError.
 
     The client speaks a version that the agent does not. The client must choose an interface of the
-    card with a version that it supports, and name that version in `A2A-Version`.
+    card with a version that it supports, and name that version in `A2A-Version`. If the card offers
+    this version for the binding, the agent must act.
     """
     exchange = call.exchange
     if "VERSION_NOT_SUPPORTED" not in exchange.error:
@@ -219,6 +222,17 @@ def version_refused(call: CallFacts) -> Ending | None:
     declared = call.declarations
     interfaces = declared.interfaces if declared is not None else ()
     offered = sorted({each.version for each in interfaces})
+    binding = CARD_BINDINGS.get(exchange.binding)
+    versions = {
+        parse_declared_version(each.version) for each in interfaces if each.binding == binding
+    }
+    version = parse_version(named)
+    if version is not None and version in versions:
+        return Ending(
+            summary=f"the agent refuses {sent}, which its card offers for this binding",
+            next_step="accept the version, or remove it from the card",
+            actor=Actor.AGENT,
+        )
     more = f"; the card offers {', '.join(filter(None, offered))}" if any(offered) else ""
     return Ending(
         summary=f"the agent refuses {sent}{more}",
@@ -503,7 +517,8 @@ def agent_error(call: CallFacts) -> Ending | None:
     clean=CLEAN_SEND,
     explains=(
         *("A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-HTTP-008"),
-        *("A2A-RPC-014", "A2A-SSE-004", "A2A-CARD-002", "A2A-CARD-003"),
+        *("A2A-RPC-008", "A2A-RPC-014", "A2A-SSE-004", "A2A-CARD-002", "A2A-CARD-003"),
+        *("A2A-GRPC-005", "A2A-GRPC-007", "A2A-GRPC-008", "UNDECODABLE"),
     ),
 )
 def no_result(call: CallFacts) -> Ending | None:

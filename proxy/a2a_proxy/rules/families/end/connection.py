@@ -262,7 +262,7 @@ def no_connection(call: CallFacts) -> Ending | None:
     bindings=_JUDGED,
     flagged=rpc("SendMessage", send(), finish="cut"),
     clean=CLEAN_SEND,
-    explains=("A2A-HTTP-016", "A2A-GRPC-003", "A2A-STDIO-012"),
+    explains=("A2A-HTTP-016", "A2A-GRPC-003", "A2A-STDIO-012", "A2A-STREAM-009"),
 )
 def no_answer(call: CallFacts) -> Ending | None:
     """The agent's side closes or resets the connection, or its process ends, before the answer or
@@ -443,7 +443,7 @@ def has_card(call: CallFacts) -> bool:
     bindings=NETWORK | CARD,
     flagged=rpc("SendMessage", send(), answer=_PAGE, status=504, reply_headers=_HTML),
     clean=CLEAN_SEND,
-    explains=("A2A-HTTP-002", "A2A-ERR-011"),
+    explains=("A2A-HTTP-002", "A2A-GRPC-002", "A2A-ERR-011"),
 )
 def answered_between(call: CallFacts) -> Ending | None:
     """The answer is a page or a status of a gateway: 502, 503 or 504 without an A2A error, a

@@ -1,7 +1,9 @@
 """Causes at the end of a stream or a wait: who left, and what the task was doing (A2A 1.0 sections
 3.1.2, 3.1.6, 3.5.2)."""
 
-from a2a_proxy.model.values import Actor, EventKind, Exchange, Severity
+from itertools import takewhile
+
+from a2a_proxy.model.values import Actor, EventKind, Exchange, FrameKind, Severity
 from a2a_proxy.rules.define.conditions import NETWORK
 from a2a_proxy.rules.endings.call_facts import (
     ACTIVE,
@@ -51,6 +53,12 @@ def _has_left(call: CallFacts) -> bool:
     if not (call.by_client and exchange.operation in STREAMS and call.is_active):
         return False
     return not call.was_cancelled
+
+
+def _is_last_unread(call: CallFacts) -> bool:
+    """Whether a frame after the last state could not be decoded: it may have shown the end."""
+    later = takewhile(lambda each: not each.state, reversed(call.answers))
+    return any(each.kind is FrameKind.UNDECODABLE for each in later)
 
 
 def _is_unfinished(call: CallFacts) -> bool:
@@ -233,7 +241,7 @@ def idle_timeout(call: CallFacts) -> Ending | None:
 )
 def stream_ended(call: CallFacts) -> Ending | None:
     """The agent's side ends or breaks off a stream that has shown no terminal or interrupted state,
-    no message and no error.
+    no message and no error. A stream that ends after an event that cannot be decoded is not judged.
 
     The client does not know the outcome of the task: it must call GetTask or subscribe again. Look
     for the cause in the agent (a crash, a restart, a limit) or in a proxy in front of it.
@@ -245,7 +253,7 @@ def stream_ended(call: CallFacts) -> Ending | None:
         return None
     if not exchange.response_started or not call.answers:
         return None
-    if exchange.how == "complete" and call.task_state not in ACTIVE:
+    if exchange.how == "complete" and (call.task_state not in ACTIVE or _is_last_unread(call)):
         return None
     verb = "cut off" if call.by_agent else "ended"
     silence = f", {format_ns(call.silence)} after the last event" * (call.silence >= MIN_TIMEOUT)

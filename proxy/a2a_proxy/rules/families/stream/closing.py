@@ -107,7 +107,7 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
 @rule(
     "A2A-STREAM-007",
     "Agent ended the stream while the task was active",
-    Severity.ERROR,
+    Severity.WARNING,
     actor=Actor.AGENT,
     section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,

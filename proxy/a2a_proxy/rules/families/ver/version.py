@@ -19,6 +19,11 @@ def parse_version(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found is not None else None
 
 
+def parse_declared_version(text: str) -> tuple[int, int] | None:
+    """Return the same of a card's version, which may have a patch number."""
+    return parse_version(".".join(text.split(".")[:2]))
+
+
 def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set[tuple[int, int]]:
     """Return the versions that the agent's card declared before the request; with `for_binding`
     only versions of the exchange's binding.
@@ -36,7 +41,7 @@ def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set
             for_binding and each.get("protocolBinding") != CARD_BINDINGS.get(context.binding)
         ):
             continue
-        version = parse_version(".".join(str(each.get("protocolVersion", "")).split(".")[:2]))
+        version = parse_declared_version(str(each.get("protocolVersion", "")))
         if version is not None:
             found.add(version)
     return found
