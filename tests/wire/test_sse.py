@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.saved_state import encode_state
-from a2a_proxy.wire.sse import SseEvent, SseSplitter, rebuild_event
+from a2a_proxy.wire import sse
+from a2a_proxy.wire.sse import (
+    MAX_IDLE_RUN,
+    MAX_SINGLE_IDLE,
+    SseEvent,
+    SseSplitter,
+    rebuild_event,
+)
 from support_sse import decode_stream
 from support_wire import pieces_of, reload
 
@@ -265,6 +272,50 @@ STREAMS = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), m
     lambda lines: b"".join(line + end for line, end in lines)
 )
 CUTS = st.lists(st.integers(1, 80), max_size=6)
+
+
+IDLE_BLOCKS = [b"\n", b"\r", b"\r\n", b":\n\n", b": hi\r\n\r\n", b":a\r:b\r\r", b"data: x\n\n"]
+IDLE_STREAMS = st.lists(
+    st.tuples(st.sampled_from(IDLE_BLOCKS), st.integers(1, 2 * MAX_SINGLE_IDLE)), max_size=6
+).map(lambda runs: b"".join(block * count for block, count in runs))
+
+
+@settings(max_examples=200, deadline=None)
+@given(wire=IDLE_STREAMS, cuts=CUTS, restart=st.booleans())
+def test_idle_blocks_are_joined_in_the_same_way_in_every_split(
+    wire: bytes, cuts: list[int], restart: bool
+) -> None:
+    """Nothing is lost; comments and byte ranges of a joined event are those of its bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sse, "MAX_IDLE_RUN", 24)
+        whole = split(wire)
+        assert split(wire, cuts, restart) == whole
+        assert split(wire, range(len(wire)), restart) == whole
+    pieces = [rebuild_event(event.framing, event.data) for event in whole]
+    assert b"".join(pieces) == wire
+    assert [wire[event.start - BASE : event.end - BASE] for event in whole] == pieces
+    for event, piece in zip(whole, pieces, strict=True):
+        lines = [line for line in piece.splitlines() if line.startswith(b":")]
+        comments = [line[1:].removeprefix(b" ").decode() for line in lines]
+        assert (event.comment, event.dispatched) == ("\n".join(comments), b"data" in piece)
+
+
+@pytest.mark.parametrize("block", IDLE_BLOCKS[:-1])
+def test_of_many_idle_blocks_at_one_time_only_the_first_are_events(block: bytes) -> None:
+    """Those of another time, as heartbeats are, are events as they arrive."""
+    splitter, out = SseSplitter(), list[SseEvent]()
+    wire = block * 200_000
+    for at in (1, 2):
+        splitter.feed(wire, at, 0, len(wire), out)
+    splitter.finish(3, out)
+    assert len(out) <= 2 * (MAX_SINGLE_IDLE + 2 + len(wire) // MAX_IDLE_RUN)
+    assert {event.at for event in out} == {1, 2}
+    assert b"".join(rebuild_event(event.framing, event.data) for event in out) == wire * 2
+    out.clear()
+    for at in range(4, 40):
+        splitter.feed(b"data: x\n\n" + block + b":\n\n", at, 0, 12 + len(block), out)
+        assert len(out) == 3
+        out.clear()
 
 
 @settings(max_examples=400, deadline=None)

@@ -10,6 +10,7 @@ for byte.
 from __future__ import annotations
 
 import hashlib
+import re
 from enum import IntEnum
 from typing import Any
 
@@ -21,6 +22,16 @@ from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE
 BOM = b"\xef\xbb\xbf"
 """Dropped at the beginning of the stream."""
 
+MAX_SINGLE_IDLE = 16
+"""Consecutive idle blocks of one time that are events each; more of them are joined."""
+MAX_IDLE_RUN = 1 << 16
+"""Bytes after which joined idle blocks are an event."""
+
+_LINE_ENDS = (b"\r\n", b"\n", b"\r")
+_IDLE_BEGIN = (b":", b"\n", b"\r")
+_FIELD = re.compile(rb"(?<![^\r\n])[^:\r\n]")
+"""The first byte of a line that is neither a comment nor empty."""
+_COMMENT = re.compile(rb"(?<![^\r\n]): ?([^\r\n]*)")
 _CRLF_FRAMING = "data: \0\r\n\r\n"
 _LF_FRAMING = "data: \0\n\n"
 _NUL_SYMBOL = "\N{SYMBOL FOR NULL}"
@@ -83,7 +94,7 @@ def _encode_framing(text: str) -> bytes:
     return text.replace(_NUL_SYMBOL, "\0").encode("latin-1")
 
 
-def _decode_framing(raw: bytes) -> str:
+def _decode_framing(raw: bytes | bytearray) -> str:
     return raw.decode("latin-1").replace("\0", _NUL_SYMBOL)
 
 
@@ -92,6 +103,11 @@ class SseSplitter(State, tag="sse"):
 
     A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or
     by `finish`.
+
+    A block that has only comments, or nothing, is idle. Agents send them one at a time, as
+    heartbeats, and their times say that the agent lives; of many that arrive at one time the
+    further ones are joined into one event, which is reported with the next byte that is not idle
+    or has another time, or by `finish`.
     """
 
     limit: int = MAX_BODY_SIZE
@@ -114,6 +130,10 @@ class SseSplitter(State, tag="sse"):
     _start: int = 0
     _end: int = 0
     _long_event: _LongEvent | None = None
+    _idle: int = 0
+    """Consecutive idle blocks so far that were complete at `_idle_at`."""
+    _idle_at: int = 0
+    _joined: _IdleRun | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
         """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of
@@ -127,6 +147,8 @@ class SseSplitter(State, tag="sse"):
         exact = end - start >= size
         base = end - size
         pos = 0
+        if self._idle and not self._held and data.startswith(b"data: "):
+            self._end_idle(out)
         if not self._held:
             while data.startswith(b"data: ", pos):
                 newline = data.find(b"\n", pos)
@@ -169,6 +191,7 @@ class SseSplitter(State, tag="sse"):
         if self._held:
             complete = self._completed_at > 0
             self._emit_event(self._completed_at or at, complete, out)
+        self._end_idle(out)
 
     def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
         """Hold the first bytes until they are known to be a BOM or not. Return the readable bytes
@@ -204,14 +227,21 @@ class SseSplitter(State, tag="sse"):
                 data, offset, start = data[1:], offset + 1, offset + 1 if exact else start
             if self._completed_at:
                 self._emit_event(self._completed_at, True, out)
+        if self._idle and at != self._idle_at:
+            self._end_idle(out)
         for line in data.splitlines(keepends=True):
+            offset += len(line)
+            self._end = offset if exact else end
             if not self._held:
                 self._began, self._start = at, start
-            empty = not self._in_line and line in (b"\r\n", b"\n", b"\r")
+                joins = self._idle >= MAX_SINGLE_IDLE and line in _LINE_ENDS
+                if joins and (line != b"\r" or offset < end):
+                    self._join_idle(line, out)
+                    start = offset if exact else start
+                    continue
+            empty = not self._in_line and line in _LINE_ENDS
             self._keep_line(line)
-            offset += len(line)
             start = offset if exact else start
-            self._end = offset if exact else end
             last = line[-1]
             self._in_line = last not in b"\r\n"
             if last == 13 and offset == end:
@@ -236,16 +266,61 @@ class SseSplitter(State, tag="sse"):
             self._parts = []
 
     def _emit_event(self, at: int, complete: bool, out: list[SseEvent]) -> None:
-        if self._long_event is not None:
-            event = self._long_event.make_event()
-        else:
-            parts = self._parts
-            event = _parse_event(parts[0] if len(parts) == 1 else b"".join(parts), self._after_bom)
+        parts, long_event, bom = self._parts, self._long_event, self._after_bom
+        self._parts, self._held, self._long_event = [], 0, None
+        self._after_bom, self._in_line, self._completed_at = False, False, 0
+        raw = parts[0] if len(parts) == 1 else b"".join(parts)
+        is_idle = complete and raw[:1] in _IDLE_BEGIN and _FIELD.search(raw) is None
+        if self._idle and not (is_idle and at == self._idle_at):
+            self._end_idle(out)
+        if self._idle >= MAX_SINGLE_IDLE:
+            self._join_idle(raw, out)
+            return
+        event = long_event.make_event() if long_event is not None else _parse_event(raw, bom)
         event.began, event.at, event.start, event.end = self._began, at, self._start, self._end
         event.complete = complete
         out.append(event)
-        self._parts, self._held, self._long_event = [], 0, None
-        self._after_bom, self._in_line, self._completed_at = False, False, 0
+        if is_idle:
+            self._idle, self._idle_at = self._idle + 1, at
+
+    def _join_idle(self, raw: bytes, out: list[SseEvent]) -> None:
+        """Join an idle block to those before it."""
+        run = self._joined
+        if run is None:
+            run = self._joined = _IdleRun(self._began, self._start)
+        run.raw += raw
+        run.end = self._end
+        if len(run.raw) >= MAX_IDLE_RUN:
+            self._emit_joined(out)
+
+    def _emit_joined(self, out: list[SseEvent]) -> None:
+        """Report the joined blocks."""
+        if (run := self._joined) is not None:
+            self._joined = None
+            comment = b"\n".join(_COMMENT.findall(run.raw)).decode("utf-8", "replace")
+            out.append(
+                SseEvent(
+                    *(run.began, self._idle_at, run.start, run.end, b""),
+                    framing=_decode_framing(run.raw),
+                    lines=0,
+                    dispatched=False,
+                    comment=comment,
+                )
+            )
+
+    def _end_idle(self, out: list[SseEvent]) -> None:
+        """Report the joined blocks: others follow, or none."""
+        self._emit_joined(out)
+        self._idle = 0
+
+
+class _IdleRun(State):
+    """Joined idle blocks."""
+
+    began: int
+    start: int
+    end: int = 0
+    raw: bytearray = bytearray()
 
 
 def _parse_event(raw: bytes, bom: bool) -> SseEvent:
