@@ -190,6 +190,34 @@ class TestLifecycle:
         listed = rest("GET", "/tasks/t1/pushNotificationConfigs", None, {"configs": []})
         assert said(CREATED + listed, "016") == ["WARNING?"]
 
+    def test_lists_of_another_tenant(self) -> None:
+        """Tenants of one agent have configurations of their own."""
+
+        def made(tenant: str) -> tuple[Script, Script, Script]:
+            named = {"tenant": tenant}
+            path = "/tasks/t1/pushNotificationConfigs"
+            return (
+                rpc(CREATE, HOOK | named, STORED),
+                grpc(CREATE, HOOK | named, STORED),
+                rest("POST", f"/{tenant}{path}", HOOK, STORED),
+            )
+
+        def listed(tenant: str) -> tuple[Script, Script, Script]:
+            asked = {"taskId": "t1", "tenant": tenant}
+            path = "/tasks/t1/pushNotificationConfigs"
+            return (
+                rpc(LIST, asked, {"configs": []}),
+                grpc(LIST, asked, {}),
+                rest("GET", f"/{tenant}{path}", None, {"configs": []}),
+            )
+
+        for one, same, other in zip(made("a"), listed("a"), listed("b"), strict=True):
+            assert said(one + same, "016") == ["WARNING?"]
+            assert said(one + other, "016") == []
+        deleted = rpc(DELETE, THIS | {"tenant": "a"}, {})
+        shown = rpc(GET, THIS | {"tenant": "b"}, STORED)
+        assert said(made("a")[0] + deleted + shown, "017") == []
+
     def test_lists_before_1_0(self) -> None:
         """The same in the form of 0.3; a configuration without an id cannot be found."""
         stored = {"taskId": "t1", "pushNotificationConfig": {"id": "p1", "url": HOOK["url"]}}

@@ -14,6 +14,7 @@ from a2a_proxy.rules.state.card_declarations import (
 )
 from a2a_proxy.rules.state.records import ExchangeRecord
 from a2a_proxy.rules.state.session_state import SessionState
+from a2a_proxy.rules.state.task_owners import tenant_of_call
 
 GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG = (
     "GetTaskPushNotificationConfig",
@@ -110,8 +111,10 @@ def forget_after_delete(session: SessionState, record: ExchangeRecord) -> None:
 
 
 def client_identity(context: RuleContext) -> str:
-    """Return the identity of the calling client; agents keep configurations by owner."""
-    return f"{context.record.client} {principal_digest(context.exchange, context.declarations)}"
+    """Return the identity of the calling client and the tenant for which it calls; agents keep
+    configurations by owner."""
+    principal = principal_digest(context.exchange, context.declarations)
+    return f"{context.record.client} {principal} {tenant_of_call(context)}"
 
 
 def has_concurrent_call(context: RuleContext, *operations: str) -> bool:

@@ -55,13 +55,13 @@ def scope_of_call(context: RuleContext) -> str:
     fields = context.exchange.request_headers
     names = _user_fields(tuple([name for name, _ in fields]))
     found = sorted(f"{name!r} {value!r}" for name, value in fields if name in names)
-    tenant = _tenant_of_call(context)
+    tenant = tenant_of_call(context)
     if not (found or tenant):
         return ""
     return hashlib.sha256("\n".join([*found, tenant]).encode()).hexdigest()[:16]
 
 
-def _tenant_of_call(context: RuleContext) -> str:
+def tenant_of_call(context: RuleContext) -> str:
     """Return the tenant that a call names, in its parameters or in its path. If the card does not
     tell which part of the path is the tenant, it is the whole part before the operation."""
     asked = context.request
