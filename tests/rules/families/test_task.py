@@ -315,6 +315,19 @@ def test_lists_of_another_tenant_or_user() -> None:
     made_for_acme = rpc(sends, asked | TENANT, result)
     assert not told(made_for_acme + rpc(LIST, {"tenant": "b"}, elsewhere), "014")
     assert told(made_for_acme + rpc(LIST, TENANT, elsewhere), "014") == ["error"]
+    for made in (
+        rpc(sends, asked | {"tenant": "a"}, result),
+        grpc(sends, asked | {"tenant": "a"}, result),
+        rest("POST", "/message:send", asked | {"tenant": "a"}, result),
+        rest("POST", "/message:send?tenant=a", asked, result),
+    ):
+        for of in "ab":
+            for listed in (
+                rpc(LIST, {"tenant": of}, other),
+                grpc(LIST, {"tenant": of}, other),
+                rest("GET", f"/tasks?tenant={of}", None, other),
+            ):
+                assert told(made + listed, "014") == ["warning?"] * (of == "a")
     rpc_tenant = rpc(sends, asked | TENANT, result) + rpc(LIST, TENANT, other)
     rest_tenant = rest("POST", "/acme/message:send", asked, result)
     for script in (
