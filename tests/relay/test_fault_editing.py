@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from hpack import Encoder
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.faults.live import parse_live_fault
@@ -21,6 +22,7 @@ from a2a_proxy.model.wire import ChunkKind, Direction
 from a2a_proxy.relay import connection
 from a2a_proxy.relay.connection import MAX_BUFFERED
 from a2a_proxy.relay.listener_state import EditPolicy
+from support_http2 import REQUEST, frame, upstream
 from support_observer import fresh, observe
 from support_relay import Bench, Story, agent, relaying, until
 
@@ -502,3 +504,27 @@ def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(
             assert await reader.readexactly(len(greeting)) == greeting
 
     play(story())
+
+
+@pytest.mark.parametrize("keep_host", [True, False])
+async def test_a_refused_connection_has_one_note(keep_host: bool) -> None:
+    """Also if two editors refuse it: what the second gets from the first is not HTTP/2."""
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frame(4, 0, 0))
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(65_536):
+                pass
+        writer.close()
+
+    plan = FaultPlan([parse_live_fault("drop 1 of *")])
+    policy = EditPolicy("never", keep_host=keep_host, faults=plan)
+    async with agent(silent) as port, relaying(port, editing=policy) as bench:
+        _, writer = await bench.connect()
+        begin = upstream(frame(1, 4, 1, Encoder().encode(REQUEST)))
+        writer.write(begin + frame(1, 0, 3) + frame(9, 0, 3) * 40_000)
+        await until(lambda: bool(bench.notes))
+        writer.close()
+        await bench.closed()
+        (note,) = bench.notes
+    assert "header block of at most" in note.text

@@ -350,6 +350,9 @@ class ProxyConnection:
         """What the connection carries if its bytes are not recorded."""
         self._edit_plan: EditPlan | None = None
         self._editing: ConnectionEditing | None = None
+        self._is_refused = False
+        """Whether an editor has refused bytes of a peer. Those that get its answer may refuse too,
+        which is no news."""
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._first_agent_data = bytearray()
@@ -660,8 +663,9 @@ class ProxyConnection:
             leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
             if (data := encode_edit_record(fact)) is not None:
                 leg.record_chunk(_EDIT, data)
-            if (note := note_for_edit(fact)) is not None:
+            if not self._is_refused and (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
+                self._is_refused = fact.kind == "ended"
             if fact.kind == "fault-end" and "reset" in fact.detail:
                 self._end_by_fault(reset=fact.detail["reset"])
                 return

@@ -325,6 +325,11 @@ def encode_edit_record(fact: EditFact) -> bytes | None:
 
 def note_for_edit(fact: EditFact) -> ConsoleNote | None:
     """Return a note for the user if an edit could not be made, else None."""
+    if fact.kind == "ended" and fact.detail.get("refused"):
+        whose = "a client" if fact.direction is _TO_AGENT else "an agent"
+        text = f"the proxy cannot edit the HTTP/2 of {whose} and ends its connection"
+        hint = "without options that edit or fault traffic it is relayed unchanged"
+        return ConsoleNote(f"{text}: {fact.detail['reason']}", hint, loud=True)
     if fact.kind != "untouched":
         return None
     reason = fact.detail.get("reason")

@@ -14,10 +14,12 @@ from h2.settings import SettingCodes
 from a2a_proto import message_class
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
+from a2a_proxy.relay.connection_editing import encode_edit_record, note_for_edit
 from a2a_proxy.relay.edits.edit import EditPlan
 from a2a_proxy.relay.edits.fault_editor import FaultEditor
 from a2a_proxy.relay.edits.http2 import Http2Editor
 from a2a_proxy.relay.edits.http2_faults import RESET_DELAY, Http2Faults
+from support_http2 import UP, frame
 from support_http2_pair import DOWN, RESPONSE, TRAILERS, Cut, Pair, message, request, single, whole
 
 PATH = b"/lf.a2a.v1.A2AService/SendStreamingMessage"
@@ -461,3 +463,20 @@ def _send_some(
     if not pending[number]:
         pair.agent.send_headers(number, TRAILERS, end_stream=True)
         del pending[number]
+
+
+def test_header_blocks_beyond_the_limit_are_refused_with_one_note() -> None:
+    """The proxy decodes header blocks to fault calls. The note names the peer, the limit and the
+    way out."""
+    pair, _ = faulted("drop 1 of *")
+    pair.facts.clear()
+    flood = frame(1, 0, 3, b"") + frame(9, 0, 3, b"") * 30_000
+    sent = [item for item in pair.editor.feed(UP, flood, 0.0) if item.data]
+    assert [len(item.data) for item in sent] == [len(frame(1, 4, 3, b"\x80"))]
+    facts = pair.editor.take_edits()
+    notes = [note for fact in facts if (note := note_for_edit(fact)) is not None]
+    (note,) = notes
+    assert "a client" in note.text
+    assert "header block of at most 262144 bytes" in note.text
+    assert "unchanged" in note.hint
+    assert not [fact for fact in facts if encode_edit_record(fact) is not None]

@@ -153,7 +153,8 @@ class EditFact(msgspec.Struct, frozen=True):
     """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs),
     `length_before`, `length_after`. `card-request`, `upgrade`: `fields` (names of header fields
     changed or left out). `untouched`: `reason`, `what` (`card`, `webhook` or `fault`). `ended`:
-    `reason`. `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in
+    `reason`, `refused` (true if the rest cannot be relayed unchanged either).
+    `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in
     wire events), `fields` (names of the fields left out, if any). `fault`: `note`. `fault-end`:
     `note`, `stream`, and `reset` if the connection ends: whether with RST. `answer`: `data`, the
     bytes."""

@@ -320,8 +320,6 @@ class Http2Editor(Http2Stage):
 
     def _stop_direction(self, direction: Direction, wrong: Violation) -> None:
         """End editing because a direction cannot be followed: see the module docstring."""
-        reason = f"expected {wrong.expected}, got {wrong.got}"
-        self.facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
         for messages in self._held:
             messages.stop()
             self._scanners[messages.direction].insert_frames(messages.delivery.flush_unbounded())
@@ -331,6 +329,8 @@ class Http2Editor(Http2Stage):
         if writes_literals:
             super()._stop_direction(direction, wrong)
         else:
+            reason = f"expected {wrong.expected}, got {wrong.got}"
+            self.facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
             self._scanners[direction].pass_all()
         self._stop_other_direction(direction)
 

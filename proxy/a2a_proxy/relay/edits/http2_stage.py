@@ -47,8 +47,11 @@ class Http2Stage:
                 out.clear()
         return sent
 
-    def _stop_direction(self, direction: Direction, wrong: Violation) -> None:  # noqa: ARG002
+    def _stop_direction(self, direction: Direction, wrong: Violation) -> None:
         """End a direction that cannot be followed, and whose header blocks were sent as
         literals."""
+        reason = f"expected {wrong.expected}, got {wrong.got}"
+        detail = {"reason": reason, "refused": True}
+        self.facts.append(EditFact(direction, "ended", wrong.offset, detail))
         stream = self._scanners[0].highest_stream + (2 if direction is Direction.TO_AGENT else 0)
         self._scanners[direction].end_undecodable(stream)
