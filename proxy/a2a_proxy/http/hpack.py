@@ -272,14 +272,18 @@ class HeaderMemo(Generic[_BlockResult]):
             raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         made = self._make(fields, decoder.marked)
         if self._changes != decoder.changes or len(self._result_of_block) >= _MAX_BLOCKS:
-            self._result_of_block.clear()
-            self.unchanged.clear()
+            self.forget()
             self._changes = decoder.changes
         if before == decoder.changes and len(block) <= MAX_KNOWN_BLOCK:
             self._result_of_block[block] = made
             if self._is_unchanged(made):
                 self.unchanged.add(block)
         return made
+
+    def forget(self) -> None:
+        """Forget the results, because `make` or `is_unchanged` changed."""
+        self._result_of_block.clear()
+        self.unchanged.clear()
 
 
 FORGET_TABLE = b"\x20"

@@ -24,8 +24,8 @@ from a2a_proxy.wire.detect import TLS_BYTE
 HANDSHAKE_SECONDS = 10.0
 """Seconds that a client may take for its ClientHello, and again for the rest of the handshake."""
 LISTENER_PROTOCOLS = (HTTP1, HTTP2)
-"""The protocols of a listener, the preferred first: agent cards are edited in HTTP/1.1; gRPC
-clients offer h2 alone."""
+"""The protocols of a listener, the preferred first: the extended card of JSON-RPC is edited in
+HTTP/1.1 only; gRPC clients offer h2 alone."""
 
 _DECODE_ERROR = b"\x15\x03\x01\x00\x02\x02\x32"
 """A fatal alert (RFC 8446, 6)."""

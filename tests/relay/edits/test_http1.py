@@ -21,9 +21,9 @@ from a2a_proxy.http.h1 import (
     parse_response_head,
 )
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.edits.card_response import CARD_PATHS
 from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MAX_RESPONSE_BYTES, Http1Editor
-from a2a_proxy.relay.edits.http1_message import CARD_PATHS
 from support_http1 import conversations
 from support_wire import pieces_of
 

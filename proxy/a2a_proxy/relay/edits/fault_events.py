@@ -11,14 +11,13 @@ from a2a_proxy.model.values import EventKind
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.summary import Summary, generation_number
-from a2a_proxy.relay.edits.http1_message import count_tokens
+from a2a_proxy.relay.edits.card_response import MOST_TOKENS, count_tokens
 from a2a_proxy.wire.sse import BOM
 
 MAX_MESSAGE_BYTES = 4 << 20
 """Bytes of the largest event that is read."""
-MOST_LINES, MOST_TOKENS = 20_000, 50_000
-"""Lines, and JSON tokens, of an event that is read: this many take at most 30 ms without
-interruption."""
+MOST_LINES = 20_000
+"""Lines of an event that is read."""
 
 EVENT_WORK = 40
 """Units of the budget of an editor for an event that is read, and one more for each 2 **

@@ -27,12 +27,19 @@ from a2a_proxy.http.h1 import (
     parse_response_head,
 )
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.edits.card_response import (
+    CONDITIONAL_FIELDS,
+    MAX_RESPONSE_BYTES,
+    MOST_TOKENS,
+    TOO_LARGE,
+    TOO_MANY_MEMBERS,
+    UNKNOWN_CODING,
+    count_tokens,
+    is_card_path,
+)
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http1_message import (
     CARD_CALL_HINT,
-    CARD_PATHS,
-    CONDITIONAL_FIELDS,
-    count_tokens,
     decode_content,
     is_card_call,
     leave_out_http2,
@@ -45,21 +52,17 @@ from a2a_proxy.relay.edits.http1_message import (
 )
 from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
 
-MAX_RESPONSE_BYTES = 1024 * 1024
-"""Bytes of a response or a request that are held, its head included."""
 HOLD_SECONDS = 5.0
 """Seconds that the response with a card is held."""
 WEBHOOK_HOLD_SECONDS = 1.0
 """Seconds that a request, or the answer to a call for push configurations, is held."""
 MAX_CALL_BYTES = 64 * 1024
 """Bytes of the longest JSON-RPC request that is examined."""
-MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
-"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most
-30 ms without interruption."""
+MOST_CHUNK_LINES = 20_000
+"""Lines of the chunked coding of a card that is rewritten."""
 
 _SHORT_BEGIN = 4
 """Parts of a head that have at least the bytes by which a GET is recognised."""
-_TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
@@ -400,11 +403,7 @@ class Http1Editor:
             return _PendingRequest(connect=True)
         if method == b"HEAD":
             return _PendingRequest(head=True)
-        if (
-            method == b"GET"
-            and self._cards is not None
-            and target.partition(b"?")[0].endswith(CARD_PATHS)
-        ):
+        if method == b"GET" and self._cards is not None and is_card_path(target):
             return _PendingRequest(form="json", authority=self._authority_of_head(head))
         if self._webhooks is None:
             return _PLAIN_REQUEST
@@ -431,7 +430,7 @@ class Http1Editor:
             head, method, target, framing, offset, now + WEBHOOK_HOLD_SECONDS, size=len(head)
         )
         self._held_request = held
-        reason = refuse_hold(head) or (_TOO_LARGE if framing > MAX_RESPONSE_BYTES else "")
+        reason = refuse_hold(head) or (TOO_LARGE if framing > MAX_RESPONSE_BYTES else "")
         if reason:
             self._release_request(reason, out)
 
@@ -440,14 +439,14 @@ class Http1Editor:
         assert held is not None
         assert self._webhooks is not None
         if held.size > MAX_RESPONSE_BYTES:
-            self._release_request(_TOO_LARGE, out)
+            self._release_request(TOO_LARGE, out)
         elif done and held.framing == CHUNKED and held.count_lines() > MOST_CHUNK_LINES:
             self._release_request("it came in too many chunks", out)
         elif done:
             from a2a_proxy.relay.edits.http1_webhooks import edit_held_request
 
             self.budget -= held.size >> HEAD_SHIFT
-            result = edit_held_request(held, self._webhooks, MOST_TOKENS)
+            result = edit_held_request(held, self._webhooks)
             if isinstance(result, str):
                 self._release_request(result, out)
                 return
@@ -566,7 +565,7 @@ class Http1Editor:
         if part is MessagePart.HEAD_END:
             self._on_response(out)
         elif self._held_response is not None and self._held_response_size > MAX_RESPONSE_BYTES:
-            self._release_response(_TOO_LARGE, out)
+            self._release_response(TOO_LARGE, out)
         elif self._held_response is not None and part is MessagePart.BODY_END:
             self._finish_response(out)
         return end
@@ -603,7 +602,7 @@ class Http1Editor:
             elif empty or (status != 200 and request.push is None):
                 self._pass_held_response(out)
             elif framing > MAX_RESPONSE_BYTES:
-                self._release_response(_TOO_LARGE, out)
+                self._release_response(TOO_LARGE, out)
         elif request is _PLAIN_REQUEST and framing >= 0:
             self._known_response, self._known_response_body = head, framing
 
@@ -617,10 +616,10 @@ class Http1Editor:
             return
         payload = decode_content(head, decode_chunked(raw) if self._framing == CHUNKED else raw)
         if payload is None:
-            self._release_response("its content coding is not supported", out)
+            self._release_response(UNKNOWN_CODING, out)
             return
         if count_tokens(payload) > MOST_TOKENS:
-            self._release_response("it has too many members", out)
+            self._release_response(TOO_MANY_MEMBERS, out)
             return
         request = self._answered_request
         if request.push is not None:

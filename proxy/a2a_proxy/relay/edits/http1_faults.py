@@ -33,6 +33,7 @@ from a2a_proxy.protocol.bindings.webhook import is_pushed_event
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import CARD_OPERATION, JSONRPC_METHODS, STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import match_request_line
+from a2a_proxy.relay.edits.card_response import MOST_TOKENS, count_tokens, is_card_path
 from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import encode_http1_failure
 from a2a_proxy.relay.edits.fault_events import (
@@ -40,7 +41,6 @@ from a2a_proxy.relay.edits.fault_events import (
     EVENT_WORK,
     MAX_MESSAGE_BYTES,
     MOST_LINES,
-    MOST_TOKENS,
     SseEvents,
     change_event_generation,
     change_json_generation,
@@ -54,12 +54,7 @@ from a2a_proxy.relay.edits.fault_output import (
     TimedQueue,
     note_late,
 )
-from a2a_proxy.relay.edits.http1_message import (
-    CARD_PATHS,
-    count_tokens,
-    leave_out_http2,
-    replace_fields,
-)
+from a2a_proxy.relay.edits.http1_message import leave_out_http2, replace_fields
 
 MAX_REQUEST_BYTES = 1 << 20
 """Bytes of a request that is held until its operation is known; a longer one is forwarded without
@@ -371,7 +366,7 @@ class Http1Faults:
             self._release(out)
         elif found is not None:
             self._open_call(found.operation.name, Binding.REST, b"", out)
-        elif method == b"GET" and target.partition(b"?")[0].endswith(CARD_PATHS):
+        elif method == b"GET" and is_card_path(target):
             self._open_call(CARD_OPERATION.name, Binding.CARD, b"", out)
         elif is_empty or method != b"POST" or header_field(head, b"expect") is not None:
             self._release(out)

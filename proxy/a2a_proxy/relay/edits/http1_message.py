@@ -1,8 +1,5 @@
 """Single HTTP/1.1 messages that concern agent cards: recognise, decode and rewrite them."""
 
-import zlib
-from hashlib import sha256
-
 import msgspec
 
 from a2a_proxy.http.h1 import (
@@ -14,38 +11,17 @@ from a2a_proxy.http.h1 import (
 )
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.edit import EditFact
-
-MAX_CARD_BYTES = 1024 * 1024
-"""Bytes of an unpacked card."""
-
-CARD_PATHS = (
-    b"/.well-known/agent-card.json",
-    b"/.well-known/agent.json",
-    b"/agent/authenticatedExtendedCard",
-    b"/v1/card",
-    b"/extendedAgentCard",
+from a2a_proxy.relay.edits.card_response import (
+    OLD_FRAMING,
+    is_card_path,
+    make_validator,
+    undo_coding,
 )
-"""Paths of cards (manual/protocol.md "Agent cards"); any prefix may precede them."""
+from a2a_proxy.relay.edits.edit import EditFact
 
 _CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
 CARD_CALL_HINT = b"Extended"
 """Part of the names of these methods."""
-CONDITIONAL_FIELDS = (
-    b"if-match",
-    b"if-none-match",
-    b"if-modified-since",
-    b"if-unmodified-since",
-    b"if-range",
-)
-_OLD_FRAMING = (
-    b"transfer-encoding",
-    b"trailer",
-    b"content-encoding",
-    b"content-md5",
-    b"digest",
-    b"content-digest",
-)
 _HTTP2_OFFER = (b"upgrade", b"http2-settings")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 _TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
@@ -62,7 +38,7 @@ def may_ask_for_card(begin: bytes) -> bool:
     if not begin.startswith(b"GET "):
         return False
     line, end, _ = begin.partition(b"\r\n")
-    return not end or line.split(b" ")[1].partition(b"?")[0].endswith(CARD_PATHS)
+    return not end or is_card_path(line.split(b" ")[1])
 
 
 def is_card_call(head: bytes, body: bytes) -> bool:
@@ -82,26 +58,20 @@ def decode_content(head: bytes, body: bytes) -> bytes | None:
     """Return the body without its content coding, or None if it cannot be decoded within the
     limits."""
     try:
-        coding = (header_field(head, b"content-encoding") or b"identity").lower()
-        if coding == b"identity":
-            return body
-        if coding not in (b"gzip", b"x-gzip"):
-            return None
-        unpack = zlib.decompressobj(31)
-        data = unpack.decompress(body, MAX_CARD_BYTES)
-    except (Http1Error, zlib.error):
+        coding = header_field(head, b"content-encoding") or b""
+    except Http1Error:
         return None
-    return data if unpack.eof else None
+    return undo_coding(coding.lower(), body)
 
 
 def rewrite_head(head: bytes, payload: bytes) -> bytes:
     """Return the head of a response that carries `payload` instead: new length and validator, no
     coding."""
     changes: dict[bytes, bytes | None] = dict.fromkeys(
-        (*_OLD_FRAMING, b"content-length", b"repr-digest")
+        (*OLD_FRAMING, b"content-length", b"repr-digest")
     )
     if b"\r\netag:" in head.lower():
-        changes[b"etag"] = b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
+        changes[b"etag"] = make_validator(payload)
     edited = replace_fields(head, changes)
     return b"%sContent-Length: %d\r\n\r\n" % (edited[:-2], len(payload))
 
@@ -109,16 +79,11 @@ def rewrite_head(head: bytes, payload: bytes) -> bytes:
 def resize_head(head: bytes, payload: bytes) -> bytes:
     """Return the head of a response that carries `payload` instead, as it is without the proxy:
     only its framing and the digests of the old bytes change."""
-    changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"repr-digest"))
+    changes: dict[bytes, bytes | None] = dict.fromkeys((*OLD_FRAMING, b"repr-digest"))
     length = b"%d" % len(payload)
     if b"\r\ncontent-length:" in head.lower():
         return replace_fields(head, changes | {b"content-length": length})
     return b"%sContent-Length: %s\r\n\r\n" % (replace_fields(head, changes)[:-2], length)
-
-
-def count_tokens(payload: bytes) -> int:
-    """Return about how many tokens JSON text has, strings and punctuation."""
-    return sum(map(payload.count, (b'"', b",", b"{", b"[")))
 
 
 def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:

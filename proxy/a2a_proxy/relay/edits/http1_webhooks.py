@@ -4,8 +4,14 @@ become."""
 import msgspec
 
 from a2a_proxy.http.h1 import CHUNKED, decode_chunked, header_field, split_chunked
+from a2a_proxy.relay.edits.card_response import (
+    MOST_TOKENS,
+    TOO_MANY_MEMBERS,
+    UNKNOWN_CODING,
+    count_tokens,
+)
 from a2a_proxy.relay.edits.edit import WebhookUrls
-from a2a_proxy.relay.edits.http1_message import count_tokens, replace_fields
+from a2a_proxy.relay.edits.http1_message import replace_fields
 from a2a_proxy.relay.edits.push_config import (
     HINTS,
     PushCall,
@@ -64,7 +70,7 @@ def refuse_hold(head: bytes) -> str:
     return "its client waits for 100 Continue" if b"\r\nexpect:" in head.lower() else ""
 
 
-def edit_held_request(held: HeldRequest, urls: WebhookUrls, most_tokens: int) -> RequestEdit | str:
+def edit_held_request(held: HeldRequest, urls: WebhookUrls) -> RequestEdit | str:
     """Return what a complete request becomes, or why it cannot be examined."""
     raw = held.raw
     push = classify_rest(held.method, held.target)
@@ -73,11 +79,11 @@ def edit_held_request(held: HeldRequest, urls: WebhookUrls, most_tokens: int) ->
     if held.framing == CHUNKED:
         body = decode_chunked(body)
     if coding is not None and coding.lower() != b"identity":
-        return "its content coding is not supported" if push is not None else RequestEdit(raw)
+        return UNKNOWN_CODING if push is not None else RequestEdit(raw)
     if not any(hint in body for hint in HINTS) and (push is None or push.kind == "send"):
         return RequestEdit(raw, push)
-    if count_tokens(body) > most_tokens:
-        return "it has too many members"
+    if count_tokens(body) > MOST_TOKENS:
+        return TOO_MANY_MEMBERS
     push = push or classify_jsonrpc(body)
     edit = edit_request(push, body, urls) if push is not None else None
     if edit is None:

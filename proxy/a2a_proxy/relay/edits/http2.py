@@ -1,9 +1,10 @@
-"""The editor of an HTTP/2 connection: request authority, `traceparent`, and over gRPC agent cards
-and the URLs of webhooks.
+"""The editor of an HTTP/2 connection: request authority, `traceparent`, agent cards, and over gRPC
+the URLs of webhooks.
 
 If the authority or `traceparent` is rewritten, every header block of the client is decoded and sent
 as literals without its padding. If messages are edited, header blocks are only read, to learn the
-path of a call and the kind of its response.
+path of a call and the kind of its response; those of the agent are sent as literals from the first
+response on whose head waits for a card in JSON.
 
 Bytes that cannot be followed end editing: they are forwarded unchanged, and the peers judge them.
 If header blocks of a direction were sent as literals, its receiver lacks the sender's dynamic
@@ -33,6 +34,7 @@ from a2a_proxy.http.h2 import (
 )
 from a2a_proxy.http.h2_scan import EditFrame, Http2Scanner
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_headers import (
@@ -43,7 +45,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     ResponseHeaders,
     encode_traceparent,
 )
-from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldMessages
+from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldBody, HeldMessages
 from a2a_proxy.relay.edits.http2_stage import Http2Stage
 
 if TYPE_CHECKING:
@@ -64,7 +66,10 @@ class Http2Editor(Http2Stage):
         self._noted_changes: set[HeaderChange] = set()
         self._latest_changes: tuple[HeaderChange, ...] = ()
         self._requests = RequestHeaders(
-            plan.authority, trace=plan.trace is not None, webhooks=plan.webhooks is not None
+            plan.authority,
+            trace=plan.trace is not None,
+            cards=plan.cards is not None,
+            webhooks=plan.webhooks is not None,
         )
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
@@ -208,7 +213,9 @@ class Http2Editor(Http2Stage):
             if request.form and self._plan.cards is not None:
                 authority = request.authority or self._plan.listen
                 self._answers.watch_stream(
-                    block.stream, CardEdit(self._plan.cards, request.form, authority)
+                    block.stream,
+                    CardEdit(self._plan.cards, request.form, authority),
+                    HeldBody if request.form == JSON else None,
                 )
             elif request.push is not None and not block.flags & END_STREAM:
                 self._watch_push(block, request.push)
@@ -217,6 +224,9 @@ class Http2Editor(Http2Stage):
         if request.changes is not self._latest_changes:
             self._latest_changes = request.changes
             self._note_changes(request.changes, block.start)
+        if request.asked:
+            detail = {"fields": list(request.asked)}
+            self.facts.append(EditFact(_TO_AGENT, "card-request", block.start, detail))
         return released + self._writer.make_frames(
             block, request.encoded + self._encode_traceparent(request, block)
         )
@@ -307,8 +317,10 @@ class Http2Editor(Http2Stage):
                 self._delivery.queue_frame(
                     block.stream, QueuedFrame(response.encode_head(), ends, block)
                 )
+                hold = self._delivery.streams[block.stream].hold
+                return hold.on_trailers() if ends and isinstance(hold, HeldBody) else b""
+            if self._answers.on_response(block, response):
                 return b""
-            self._answers.on_response(block.stream, response, ends, block.start)
         return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
 
     def _on_agent_reset(self, frame: Frame) -> bytes | None:

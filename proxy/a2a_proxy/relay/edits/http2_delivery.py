@@ -206,6 +206,12 @@ class FlowController(FlowAccount[HeldStream]):
 
     # Streams
 
+    def hold_head(self, stream: HeldStream, block: HeaderBlock, encoded: bytes) -> None:
+        """Hold the header block of a response, as literals, before its DATA."""
+        self._headers.start_rewriting()
+        stream.queue.append(QueuedFrame(encoded, False, block))
+        self._waiting_streams[stream.number] = stream
+
     def watch_stream(self, number: int) -> HeldStream:
         """Track the DATA of this stream from now on."""
         stream = self.streams[number] = HeldStream(number, self.initial_window)
@@ -227,11 +233,16 @@ class FlowController(FlowAccount[HeldStream]):
         return size <= self.connection and size <= stream.window and self.owed < MAX_OWED_BYTES
 
     def replace_held_data(self, stream: HeldStream, message: bytes) -> bytes:
-        """Return `message` in place of the DATA held first on a stream, then the frames that wait
-        after it.
+        """Return the held head of a stream, `message` in place of the DATA held first, and the
+        frames that wait after it.
 
         The windows must cover the message.
         """
+        first = stream.queue[0]
+        head = b""
+        if isinstance(first, QueuedFrame):
+            head = self._send_frame(stream, first)[0]
+            del stream.queue[0]
         held = [item for item in stream.queue if isinstance(item, QueuedData)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
         self.queued_bytes -= before
@@ -248,7 +259,7 @@ class FlowController(FlowAccount[HeldStream]):
         rest = self.flush_stream(stream)
         if flags:
             self.forget_stream(stream)
-        return b"".join([*frames, rest])
+        return b"".join([head, *frames, rest])
 
     def release_stream(self, stream: HeldStream, reason: str) -> bytes:
         """Return the frames that wait on a stream unchanged, as far as the windows allow."""

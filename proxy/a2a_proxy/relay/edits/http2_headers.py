@@ -17,7 +17,14 @@ from a2a_proxy.http.hpack import (
     encode_literal,
     encode_literals,
 )
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
+from a2a_proxy.relay.edits.card_response import (
+    CONDITIONAL_FIELDS,
+    OLD_FRAMING,
+    is_card_path,
+    make_validator,
+)
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.edits.push_config import PushCall
@@ -33,6 +40,8 @@ _AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (
 )
 _AUTHORITY_NAMES = (b":authority", b"host")
 _PARENT, _STATE = b"traceparent", b"tracestate"
+_ACCEPTED = b"accept-encoding"
+_CARD_REQUEST_FIELDS = (_ACCEPTED, *CONDITIONAL_FIELDS)
 
 
 class HeaderChange(msgspec.Struct, frozen=True, gc=False):
@@ -51,9 +60,13 @@ class RequestHead(msgspec.Struct, frozen=True):
     replaced."""
     changes: tuple[HeaderChange, ...] = ()
     form: str = ""
-    """The protobuf package of the service if the request is a call for its card, else empty."""
+    """The form of the card that the request asks for (`CardRewriter`); empty if it asks for
+    none."""
     authority: str = ""
-    """The client's authority for this proxy in a call for a card; empty if the client sent none."""
+    """The client's authority for this proxy in a request for a card; empty if the client sent
+    none."""
+    asked: tuple[str, ...] = ()
+    """Names of the fields changed or left out because of the card."""
     push: PushCall | None = None
     """The call, if it concerns push configurations and its messages may be edited."""
     origin: TraceOrigin | None = None
@@ -87,6 +100,20 @@ class ResponseHead(msgspec.Struct):
             and bool(kinds)
         )
 
+    def encode_for(self, payload: bytes) -> bytes:
+        """Return the block as literals for the body `payload`: new length and validator, no coding.
+        Raises `HpackError` as `encode_head` does."""
+        left_out = (*OLD_FRAMING, b"content-length", b"repr-digest")
+        fields, never = _without_names(self.fields, self.never, left_out)
+        made = [
+            (name, make_validator(payload) if name == b"etag" else value) for name, value in fields
+        ]
+        return encode_fields([*made, (b"content-length", b"%d" % len(payload))], never)
+
+    def get_field(self, name: bytes) -> bytes:
+        """Return the first value of a field in lower case, or an empty string."""
+        return next((value for each, value in self.fields if each == name), b"").lower()
+
 
 class LiteralWriter:
     """Sends header blocks that use no dynamic table, and announces this before the first one (RFC
@@ -109,12 +136,14 @@ class LiteralWriter:
 class RequestHeaders:
     """Header blocks of the client."""
 
-    def __init__(self, authority: bytes | None, *, trace: bool, webhooks: bool = False) -> None:
-        self._authority = authority
-        self._webhooks = webhooks
-        self._trace = trace
+    def __init__(
+        self, authority: bytes | None, *, trace: bool, cards: bool = True, webhooks: bool = False
+    ) -> None:
+        self._authority, self._trace = authority, trace
+        self._cards, self._webhooks = cards, webhooks
         self.rewriting = authority is not None or trace
-        """Whether all blocks are sent as literals."""
+        """Whether all blocks are sent as literals; also from the first request on that could be
+        answered without a readable card."""
         self._memo = HeaderMemo(
             self._make_head, lambda head: not head.encoded and not head.form and head.push is None
         )
@@ -126,10 +155,16 @@ class RequestHeaders:
 
     def _make_head(self, fields: list[Field], never: Set[int]) -> RequestHead:
         named = dict(fields)
-        form, called = _card_call_form(named)
+        form, called = _card_form(named) if self._cards else ("", "")
         push = _push_call(named) if self._webhooks else None
+        asked: tuple[str, ...] = ()
+        if form == JSON:
+            asked = tuple(name.decode() for name in _CARD_REQUEST_FIELDS if name in named)
+        if asked and not self.rewriting:
+            self.rewriting = True
+            self._memo.forget()
         if not self.rewriting:
-            return RequestHead(b"", (), form, called, push)
+            return RequestHead(b"", (), form, called, (), push)
         if (
             not fields or fields[0][0][:1] != b":"
         ):  # trailers have no pseudo-fields, no authority and no trace
@@ -145,14 +180,17 @@ class RequestHeaders:
                 field if field[0] not in _AUTHORITY_NAMES else (field[0], authority)
                 for field in fields
             ]
+        if asked:
+            fields, never = _without_names(fields, never, CONDITIONAL_FIELDS)
+            fields = [(name, b"identity" if name == _ACCEPTED else value) for name, value in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
-            return RequestHead(encode_fields(fields, never), changes, form, called, push)
+            encoded = encode_fields(fields, never)
+            return RequestHead(encoded, changes, form, called, asked, push)
         begins = origin_of([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
         encoded = encode_fields(*_without_names(fields, never, left_out))
-        return RequestHead(
-            encoded, changes, form, called, push, begins, _STATE in left_out and _STATE in named
-        )
+        stateless = _STATE in left_out and _STATE in named
+        return RequestHead(encoded, changes, form, called, asked, push, begins, stateless)
 
 
 def encode_traceparent(value: str) -> bytes:
@@ -187,7 +225,7 @@ class ResponseHeaders:
         """Send all blocks as literals from the next one on."""
         if self._writer is None:
             self._writer = LiteralWriter()
-            self.unchanged.clear()
+            self._memo.forget()
 
     def make_frames(self, block: HeaderBlock, encoded: bytes) -> bytes:
         """Return the frames of the next block to send."""
@@ -230,12 +268,15 @@ def _push_call(fields: dict[bytes, bytes]) -> PushCall | None:
     return classify_grpc(fields.get(b":path", b""))
 
 
-def _card_call_form(fields: dict[bytes, bytes]) -> tuple[str, str]:
-    """Return the package of the service whose card is requested and the client's authority for it,
-    else empty texts."""
+def _card_form(fields: dict[bytes, bytes]) -> tuple[str, str]:
+    """Return the form of the card that is requested and the client's authority for it, else empty
+    texts."""
     path = fields.get(b":path", b"")
-    if not path.endswith(CARD_METHODS):
+    if path.endswith(CARD_METHODS):
+        form = path.split(b"/")[-2].rpartition(b".")[0].decode("latin-1")
+    elif fields.get(b":method") == b"GET" and is_card_path(path):
+        form = JSON
+    else:
         return "", ""
     called = fields.get(b":authority") or fields.get(b"host", b"")
-    package = path.split(b"/")[-2].rpartition(b".")[0]
-    return package.decode("latin-1"), called.decode("latin-1")
+    return form, called.decode("latin-1")

@@ -1,5 +1,5 @@
-"""gRPC messages that are edited: the first message of a call in one direction is held until it is
-complete.
+"""Messages that are edited: the first gRPC message of a call in one direction, or the response with
+a card in JSON, is held until it is complete.
 
 One message per stream and direction is held, for at most one second. A compressed message is sent
 uncompressed, which gRPC permits for every message; it is only changed if its content changes. A
@@ -13,10 +13,19 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from a2a_proxy.http.h2 import FRAME_HEAD_SIZE
+from a2a_proxy.http.h2 import END_STREAM, FRAME_HEAD_SIZE, HeaderBlock
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.edits.card_response import (
+    MAX_RESPONSE_BYTES,
+    MOST_TOKENS,
+    TOO_LARGE,
+    TOO_MANY_MEMBERS,
+    UNKNOWN_CODING,
+    count_tokens,
+    undo_coding,
+)
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
-from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
+from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData, QueuedFrame
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 from a2a_proxy.relay.edits.http2_stage import Http2Stage
 
@@ -30,6 +39,8 @@ MAX_WATCHED_CALLS = 256
 """Concurrent calls of one connection whose messages are held; messages of further ones are
 forwarded without examination."""
 
+_MOST_FRAMES = 1000
+"""DATA frames of a body that is held."""
 _PREFIX_SIZE = 5
 _SUCCESS = (b"grpc-status", b"0")
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -56,7 +67,7 @@ class MessageEdit(Protocol):
 
 
 class CardEdit:
-    """A `MessageEdit` of the answer to a call for an agent card."""
+    """A `MessageEdit` of the answer to a request for an agent card."""
 
     kind: EditKind = "card"
     max_bytes = MAX_GRPC_CARD_BYTES
@@ -94,13 +105,16 @@ class HeldMessages:
         """When the oldest held message must be released."""
         return next(iter(self.held.values())).held_since + HOLD_SECONDS if self.held else None
 
-    def watch_stream(self, number: int, edit: MessageEdit) -> bool:
-        """Hold the first message of a stream. Return False if there are too many."""
+    def watch_stream(
+        self, number: int, edit: MessageEdit, held: type[HeldMessage] | None = None
+    ) -> bool:
+        """Hold the first message of a stream, as a `HeldMessage` unless `held` says otherwise.
+        Return False if there are too many."""
         streams = self.delivery.streams
         if self.has_stopped or number in streams or len(streams) >= MAX_WATCHED_CALLS:
             return False
         stream = self.delivery.watch_stream(number)
-        stream.hold = HeldMessage(self, stream, edit)
+        stream.hold = (held or HeldMessage)(self, stream, edit)
         return True
 
     def watch_failure(self, number: int, on_failure: Callable[[], None]) -> None:
@@ -111,14 +125,16 @@ class HeldMessages:
             stream = self.delivery.hold_untracked(number)
             stream.hold = WatchedFailure(self.delivery, stream, on_failure)
 
-    def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
-        """Handle a header block of the agent that is forwarded on a stream without waiting
-        frames."""
-        stream = self.delivery.streams.get(number)
+    def on_response(self, block: HeaderBlock, response: ResponseHead) -> bool:
+        """Handle a header block of the agent on a stream without waiting frames. Return whether it
+        is held."""
+        stream, offset = self.delivery.streams.get(block.stream), block.start
         if stream is None or response.status[:1] == b"1":
-            return
+            return False
         hold = stream.hold
-        if ends:
+        if isinstance(hold, HeldBody):
+            return hold.on_head(block, response)
+        if block.flags & END_STREAM:
             if hold is not None and _SUCCESS not in response.fields:
                 hold.fail()
             self.delivery.forget_stream(stream)
@@ -132,6 +148,7 @@ class HeldMessages:
             if hold is not None and response.status[:1] != b"2":
                 hold.fail()
             self.delivery.forget_stream(stream)
+        return False
 
     def stop(self) -> None:
         """Edit no more messages; the caller must release the held bytes."""
@@ -277,6 +294,72 @@ class HeldMessage:
         self._messages.held.pop(self._stream.number, None)
         self._stream.hold = None
         return self._messages.delivery.flush_stream(self._stream)
+
+
+class HeldBody(HeldMessage):
+    """The response with a card in JSON, until it is sent or released: its head, and the DATA up to
+    its end. Another response is not held."""
+
+    def __init__(self, messages: HeldMessages, stream: HeldStream, edit: MessageEdit) -> None:
+        super().__init__(messages, stream, edit)
+        self._head: ResponseHead
+        self._block: HeaderBlock
+
+    def on_head(self, block: HeaderBlock, response: ResponseHead) -> bool:
+        """Hold the head of a response if a card may follow. Return whether it is held."""
+        length = response.get_field(b"content-length")
+        if (
+            block.flags & END_STREAM
+            or response.status != b"200"
+            or (length.isdigit() and int(length) > MAX_RESPONSE_BYTES)
+        ):
+            self._messages.delivery.forget_stream(self._stream)
+            return False
+        self._head, self._block = response, block
+        self.on_first_data(block.start)
+        self._messages.delivery.hold_head(self._stream, block, response.encode_head())
+        return True
+
+    def on_more_data(self) -> bytes:
+        """Handle more DATA and return the bytes to send now."""
+        last = self._stream.queue[-1]
+        assert isinstance(last, QueuedData)
+        if self._message:
+            return self.release_bytes("DATA after the end")
+        if len(self._data) + len(last.raw) - FRAME_HEAD_SIZE > MAX_RESPONSE_BYTES:
+            return self.release_bytes(TOO_LARGE)
+        if last.missing:
+            return b""
+        self._data += last.payload
+        if last.ends:
+            return self._rewrite_message(bytes(self._data))
+        many = len(self._stream.queue) > _MOST_FRAMES
+        return self.release_bytes("it came in too many frames") if many else b""
+
+    def on_trailers(self) -> bytes:
+        """Handle trailers, which are queued, and return the bytes to send now."""
+        return self._rewrite_message(bytes(self._data)) if self._data else self._release_stream()
+
+    def on_window_growth(self) -> bytes:
+        """Send the rewritten response if the client's windows now cover its body."""
+        message = self._message
+        if message and self._messages.delivery.has_window(self._stream, len(message)):
+            head = QueuedFrame(self._head.encode_for(message), False, self._block)
+            self._stream.queue[0] = head
+        return super().on_window_growth()
+
+    def _rewrite_message(self, message: bytes) -> bytes:
+        payload = undo_coding(self._head.get_field(b"content-encoding"), message)
+        if payload is None:
+            return self.release_bytes(UNKNOWN_CODING)
+        if count_tokens(payload) > MOST_TOKENS:
+            return self.release_bytes(TOO_MANY_MEMBERS)
+        rewritten = self.edit.rewrite(payload)
+        if rewritten is None:
+            return self._release_stream()
+        self._message, self._urls = rewritten
+        self._length_before = len(payload)
+        return self.on_window_growth()
 
 
 def _unpack_message(message: bytes) -> bytes | None:
