@@ -28,7 +28,7 @@ from a2a_proxy.recording.query.tree import (
     TimeValue,
     WordValue,
 )
-from a2a_proxy.recording.read.endings import session_endings
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
@@ -81,10 +81,8 @@ class World:
             row.key: row.connection for row in recording.read_connections()
         }
         self.causes = {
-            make_key(number, each.exchange): each.cause
-            for number, session in self.sessions.items()
-            for each in session_endings(recording, session)
-            if each.is_worth_reading
+            key: each.cause
+            for key, each in EndingReader(recording).read_all(recording.read_exchanges()).items()
         }
         self.exchanges = {row.key: OneExchange(row, self) for row in recording.read_exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]

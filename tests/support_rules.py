@@ -18,7 +18,7 @@ from a2a_proxy.model.values import (
 )
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.observer import Observer
-from a2a_proxy.recording.read.endings import report_failures, session_endings
+from a2a_proxy.recording.read.endings import EndingReader, report_failures
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -97,7 +97,8 @@ def find_again(recording: Recording, session: SessionRow) -> list[Finding]:
     """Return the findings that a recorder reports, by the current rules."""
     found = dict(enumerate(recheck_session(recording, session)))
     following = FollowingFindings(found.items())
-    for ending in session_endings(recording, session):
+    calls = recording.read_exchanges(session.id, headers=False)
+    for ending in EndingReader(recording).read_all(calls).values():
         following.mark(ending)
     following.mark_totals()
     failures = report_failures(recording, session, session.ended)

@@ -264,7 +264,7 @@ class SpanReader:
         task = self._task_of_exchange(row.exchange)
         facts, whole = self._call_facts(row, texts, task), self._call_events(row, task)
         ending = self._read_ending(row)
-        if ending is not None and ending.is_worth_reading:
+        if ending is not None:
             facts = msgspec.structs.replace(facts, ending=ending)
             whole.add_ending(ending)
         cuts = list(finished_call_windows(row.exchange, self._shape.segment, sent_count))

@@ -17,7 +17,7 @@ from a2a_proxy.model.values import FrameKind
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.recorder.recording_output import find_failures, summarize_session
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
-from a2a_proxy.recording.read.endings import EndingReader, report_failures, session_endings
+from a2a_proxy.recording.read.endings import EndingReader, report_failures
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import resume_writer
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -38,9 +38,11 @@ def test_recorded_equal_observed(tmp_path: Path, rule: Rule) -> None:
     with Recording(path) as recording:
         (session,) = recording.read_sessions()
         expected = endings(rule.flagged)
-        assert {each.exchange: each for each in session_endings(recording, session)} == expected
-        for row in recording.read_exchanges(headers=False):
-            assert EndingReader(recording).read(row) == expected.get(row.exchange.id)
+        rows = list(recording.read_exchanges(headers=False))
+        found = EndingReader(recording).explain_all(rows)
+        assert {each.exchange: each for each in found.values()} == expected
+        for row in rows:
+            assert EndingReader(recording).explain_all([row]).get(row.key) == found.get(row.key)
         noted = DoubtfulCalls(is_whole=True)
         tasks = [row.task for row in recording.read_tasks()]
         for row in recording.read_exchanges(headers=False):
@@ -99,8 +101,7 @@ def test_body_that_was_recorded_as_a_whole(
     made.write([request(1), held], [], changes(call))
     made.finish(call.closed)
     with Recording(path) as recording:
-        (session,) = recording.read_sessions()
-        (ending,) = session_endings(recording, session)
+        (ending,) = EndingReader(recording).read_all(recording.read_exchanges()).values()
     assert ending.cause == "wrong-container"
     assert words in ending.summary
 

@@ -16,7 +16,7 @@ from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.finding_totals import ENDING_RULES, count_occurrences, follows_ending
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.read.endings import session_endings
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
@@ -218,9 +218,10 @@ def _add_endings(
 ) -> list[CheckFinding]:
     """Return the findings of the endings, and mark those that follow from one."""
     following = FollowingFindings(enumerate(each.finding for each in findings))
+    rows = recording.read_exchanges(session.id, headers=False)
     endings = [
         each
-        for each in session_endings(recording, session)
+        for each in EndingReader(recording).read_all(rows).values()
         if each.severity is not None
         and each.rule in rule_ids
         and (keys is None or make_key(session.id, each.exchange) in keys)

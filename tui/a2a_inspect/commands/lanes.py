@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from a2a_inspect.data.finding_counts import ending_words
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
@@ -12,9 +13,11 @@ from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
-from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import TaskRow, make_key, split_key
+from a2a_proxy.recording.read.rows import ExchangeRow, TaskRow, make_key, split_key
+from a2a_proxy.rules.endings.ending import Ending
 
 _PIPED_WIDTH = 120
 """Width in cells if the output is not a terminal."""
@@ -49,14 +52,34 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
                 "lanes": parties,
             }
         )
+        for call, ending in _read_endings(recording, conversation):
+            print_json(
+                {
+                    "what": "ending",
+                    "session": call.session,
+                    "exchange": call.exchange.id,
+                    "ending": ending.to_object(),
+                }
+            )
         for row in conversation.iterate_rows():
             print_json(_row_object(row, conversation.lanes))
         return
-    for line in _swimlane_lines(conversation, options.width):
+    for line in _swimlane_lines(recording, conversation, options.width):
         print_line(line)
 
 
-def _swimlane_lines(conversation: LaneConversation, width: int | None) -> Iterator[str]:
+def _read_endings(
+    recording: Recording, conversation: LaneConversation
+) -> list[tuple[ExchangeRow, Ending]]:
+    """Return the calls of the conversation that did not end well."""
+    rows = list(recording.exchanges_of(conversation.session, sorted(conversation.exchanges)))
+    found = EndingReader(recording).read_all(rows)
+    return [(row, found[row.key]) for row in rows if row.key in found]
+
+
+def _swimlane_lines(
+    recording: Recording, conversation: LaneConversation, width: int | None
+) -> Iterator[str]:
     width = width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
     places = make_geometry(max(width, _MIN_WIDTH), conversation.lanes)
     began = (
@@ -65,9 +88,11 @@ def _swimlane_lines(conversation: LaneConversation, width: int | None) -> Iterat
         else "nothing was recorded"
     )
     yield f"session {conversation.session}  {conversation.title}  {began}"
+    for row, ending in _read_endings(recording, conversation):
+        yield f"#{row.exchange.id} did not end well: {make_visible(ending_words(row, ending))}"
     yield lane_head(places).rstrip()
-    for row in conversation.iterate_rows():
-        yield "".join(words for words, _ in paint_row(row, places)).rstrip()
+    for lane_row in conversation.iterate_rows():
+        yield "".join(words for words, _ in paint_row(lane_row, places)).rstrip()
 
 
 def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:

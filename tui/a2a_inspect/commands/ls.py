@@ -24,6 +24,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, labe
 
 if TYPE_CHECKING:
     from a2a_inspect.data.list_columns import UserColumn
+    from a2a_proxy.rules.endings.ending import Ending
 
 EXCHANGE_COLUMNS = (
     "#",
@@ -80,9 +81,12 @@ def list_exchanges(
         print_no_match(where, [recording])
         return
     if as_json:
+        rows = recording.find_exchanges(where) if where else recording.read_exchanges()
         endings = EndingReader(recording)
-        for row in recording.find_exchanges(where) if where else recording.read_exchanges():
-            print_json({"session": row.session, **call_object(row, endings)})
+        while page := list(itertools.islice(rows, ROWS_PER_READ)):
+            found = endings.read_all(page)
+            for row in page:
+                print_json({"session": row.session, **call_object(row, found.get(row.key))})
         return
     sessions = recording.read_sessions()
     for session in sessions:
@@ -92,9 +96,8 @@ def list_exchanges(
             print_line(line)
 
 
-def call_object(row: ExchangeRow, endings: EndingReader) -> dict[str, object]:
+def call_object(row: ExchangeRow, ending: Ending | None) -> dict[str, object]:
     """Return an exchange with its ending as JSON with stable names."""
-    ending = endings.read(row)
     return {
         **exchange_object(row.exchange),
         "ending": ending.to_object() if ending is not None else None,

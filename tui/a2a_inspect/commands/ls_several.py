@@ -43,7 +43,7 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     if as_json:
         readers = _ending_readers(several)
         for member, row in found:
-            facts = call_object(row, readers[member.number])
+            facts = call_object(row, readers[member.number].read(row))
             print_json({"file": member.recording.path, "session": row.session, **facts})
         return
     for line in _exchange_lines(several, found):

@@ -31,6 +31,7 @@ from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.endings import EndingReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.rules.endings.ending import Ending
 
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
@@ -76,7 +77,7 @@ def _session_tree_lines(
         yield "  nothing was recorded"
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
-    about = _Remarks(marks, notes, EndingReader(recording))
+    about = _Remarks(marks, notes, EndingReader(recording).read_all(rows))
     yield from (f"  {words}" for words in notes.line_at(0))
     for context, members in _group_by_context(rows, tasks):
         yield f"  context {make_visible(context)}" if context else "  outside any context"
@@ -112,7 +113,8 @@ class _Remarks(NamedTuple):
 
     marks: SegmentMarks
     notes: SessionNotes
-    endings: EndingReader
+    endings: dict[int, Ending]
+    """By the keys of their exchanges."""
 
 
 class _SessionTasks:
@@ -202,7 +204,7 @@ def _exchange_lines(
 ) -> Iterator[str]:
     """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a
     task."""
-    exchange, ending = row.exchange, about.endings.read(row)
+    exchange, ending = row.exchange, about.endings.get(row.key)
     marks, notes = about.marks, about.notes
     parts = [
         f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
@@ -359,9 +361,9 @@ def _session_objects(
 ) -> Iterator[dict[str, object]]:
     tasks = _SessionTasks(recording, session.id)
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
-    endings = EndingReader(recording)
+    endings = EndingReader(recording).read_all(rows)
     for row in rows:
-        ending = endings.read(row)
+        ending = endings.get(row.key)
         task, numbers = tasks.find(row.exchange), frame_numbers.get(row.key)
         note_objects = {"notes": notes.list_objects(row.exchange.id)}
         yield {

@@ -39,7 +39,7 @@ _MAX_RULES = 8
 _MAX_JUDGED_FRAMES = 20_000
 """Frames of a session that are judged again, which takes 1 to 3 s."""
 _OPEN = ("not-recorded", "question-open")
-"""Causes of calls and tasks that may still go on."""
+"""Causes of calls and tasks whose end the recording does not have."""
 _DURATION = re.compile(
     r"(?<=after )(?:less than 1 ms|\d+ min \d+ s|[\d.]+ m?s)$"
     r"|(?<=agent for )(?:less than 1 ms|\d+ min \d+ s|[\d.]+ m?s)(?= since )"
@@ -65,7 +65,7 @@ def explain_endings(recording: Recording, selection: ShowSelection, *, as_json: 
     sessions, endings = recording.read_sessions(), EndingReader(recording)
     for session in sessions:
         rows = {row.exchange.id: row for row in selection.select_rows(recording, session.id)[0]}
-        here = {each.exchange: each for each in endings.read_all(rows.values()).values()}
+        here = {each.exchange: each for each in endings.explain_all(rows.values()).values()}
         found += [(rows[number], ending) for number, ending in here.items()]
         fine += [row for number, row in rows.items() if number not in here]
         others += _unexplained_findings(
@@ -237,7 +237,9 @@ def _short_lines(
     if not found:
         yield f"every call ended well ({text.format_count(count, 'call')})"
         return
-    yield f"{len(found)} of {text.format_count(count, 'call')} did not end well"
+    still_open = sum(each.cause in _OPEN or not row.exchange.closed for row, each in found)
+    summary = f"{len(found) - still_open} of {text.format_count(count, 'call')} did not end well"
+    yield f"{summary}; open or waiting for an answer: {still_open}" if still_open else summary
     place = _place_of(found[0][0], several=several)
     yield f"the whole account of one: {shell_line('a2a-inspect', 'why', recording.path, place)}"
 

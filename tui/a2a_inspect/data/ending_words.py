@@ -1,9 +1,6 @@
 """An ending in words, for the command `why`, the screen and reports."""
 
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.read.endings import EndingReader
-from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.endings.ending import Ending
 
@@ -29,9 +26,3 @@ def ending_facts(ending: Ending) -> dict[str, str]:
 def ending_level(ending: Ending) -> str:
     """Return the severity, or `no failure`."""
     return ending.severity.name.lower() if ending.severity is not None else "no failure"
-
-
-def read_ending(recording: Recording, row: ExchangeRow) -> Ending | None:
-    """Return the ending of a call if it answers why it failed; None if it ended well."""
-    ending = EndingReader(recording).read(row)
-    return ending if ending is not None and ending.is_worth_reading else None

@@ -71,7 +71,7 @@ class ExchangeLine(ExchangeRow, frozen=True):
 
 def ending_words(row: ExchangeRow, ending: Ending | None) -> str:
     """Return why the call did not end well, in one line."""
-    if ending is None or not ending.is_worth_reading:
+    if ending is None:
         return text.ending_words(row.exchange)
     return text.ending_words(row.exchange, ending.cause, ending.summary)
 

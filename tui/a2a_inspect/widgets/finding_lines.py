@@ -13,9 +13,10 @@ _GAP_PREFIX = f"{_INDENT}≠ "
 
 def ending_lines(recording: Recording, row: ExchangeRow) -> list[str]:
     """Return why a call did not end well, whatever its frame; nothing if it ended well."""
-    from a2a_inspect.data.ending_words import ending_facts, ending_level, read_ending
+    from a2a_inspect.data.ending_words import ending_facts, ending_level
+    from a2a_proxy.recording.read.endings import EndingReader
 
-    ending = read_ending(recording, row)
+    ending = EndingReader(recording).read(row)
     if ending is None:
         return []
     level = ending_level(ending).replace(" ", "-")

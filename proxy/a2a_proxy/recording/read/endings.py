@@ -74,19 +74,26 @@ class _SessionReader(Protocol):
 
 
 class EndingReader:
-    """The endings of the calls of a recording. What is read of a session is kept for its next
-    calls."""
+    """The endings of the calls of a recording, for everything that shows them. What is read of a
+    session is kept for its next calls."""
 
     def __init__(self, recording: _SessionReader) -> None:
         self._recording = recording
         self._sessions: dict[int, SessionCalls] = {}
 
     def read(self, row: ExchangeRow) -> Ending | None:
-        """Return the ending of a call; None if nothing shows that it did not end well."""
-        return _find_ending(self._read_session(row.session), row.exchange)
+        """Return the ending of a call; None if nothing shows that it did not end well, if it is
+        open without a failure, or if later traffic explains it."""
+        return self.read_all((row,)).get(row.key)
 
     def read_all(self, rows: Iterable[ExchangeRow]) -> dict[int, Ending]:
-        """Return the endings of calls by their keys: much faster than one by one."""
+        """Return the same of many calls by their keys: much faster than one by one."""
+        found = self.explain_all(rows)
+        return {key: ending for key, ending in found.items() if ending.is_worth_reading}
+
+    def explain_all(self, rows: Iterable[ExchangeRow]) -> dict[int, Ending]:
+        """Return the endings by the keys of their calls, also of open calls and of calls that later
+        traffic explains."""
         found = {}
         for number, members in groupby(rows, attrgetter("session")):
             calls = self._read_session(number)
@@ -114,14 +121,7 @@ class EndingReader:
         reading."""
         row = self._recording.read_exchange(key, headers=False)
         ending = self.read(row) if row is not None else None
-        return ending.cause if ending is not None and ending.is_worth_reading else ""
-
-
-def session_endings(recording: _SessionReader, session: SessionRow) -> Iterator[Ending]:
-    """Yield the endings of the calls of a session."""
-    source = _StoredCalls(recording, session)
-    calls = SessionCalls(source)
-    yield from _find_endings(calls, source.read_exchanges())
+        return ending.cause if ending is not None else ""
 
 
 def _find_endings(calls: SessionCalls, exchanges: Iterable[Exchange]) -> Iterator[Ending]:
@@ -130,17 +130,10 @@ def _find_endings(calls: SessionCalls, exchanges: Iterable[Exchange]) -> Iterato
     while page := list(islice(remaining, _PAGE)):
         calls.source.load([each for each in page if may_have_failed(each)])
         for each in page:
-            ending = _find_ending(calls, each)
-            if ending is not None:
-                yield ending
-
-
-def _find_ending(calls: SessionCalls, exchange: Exchange) -> Ending | None:
-    """Return the ending of a call; None also if what the recording has of it is damaged."""
-    try:
-        return find_ending(calls, exchange)
-    except RecordingError:
-        return None
+            with suppress(RecordingError):  # what the recording has of this call is damaged
+                ending = find_ending(calls, each)
+                if ending is not None:
+                    yield ending
 
 
 class Failures(NamedTuple):

@@ -127,7 +127,7 @@ def exchange_record(
     """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
     facts: dict[str, object] = {}
-    if ending is not None and ending.is_worth_reading:
+    if ending is not None:
         facts["why it did not end well"] = ending_words(row, ending)
         facts |= ending_facts(ending)
     facts |= {
