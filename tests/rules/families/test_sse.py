@@ -9,24 +9,14 @@ import pytest
 from a2a_proxy.model.values import Severity
 from a2a_proxy.rules.examples.conversation import (
     Event,
-    Fields,
     RawBytes,
-    http,
     json_text,
     rest_error,
     rest_stream,
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import (
-    agent_reply,
-    chunk,
-    message,
-    send,
-    snapshot,
-    status,
-    task,
-)
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, message, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -140,21 +130,6 @@ def test_foreign_data_on_a_rest_stream_is_flagged() -> None:
         )
         == []
     )
-
-
-def test_events_in_place_of_one_object_are_checked_as_what_they_are() -> None:
-    """A2A-HTTP-005 names the container; the object is no event without its wrapper."""
-    stream: Fields = {"Content-Type": "text/event-stream"}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t1"}}
-    for value in (task("WORKING"), snapshot("WORKING"), WORKING):
-        event = f"data: {json_text(value)}\n\n"
-        asked = f"data: {json_text(response(value))}\n\n"
-        for script in (
-            http("GET", "/tasks/t1", answer=event, reply_headers=stream),
-            http("POST", "/", json_text(call), answer=asked, reply_headers=stream),
-        ):
-            found = [each.rule for each in findings(script) if each.severity > Severity.INFO]
-            assert found == ["A2A-HTTP-005"]
 
 
 def test_a_json_rpc_message_on_a_rest_stream_is_named_as_such() -> None:

@@ -21,7 +21,7 @@ from a2a_proxy.protocol.operations import (
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
-from a2a_proxy.rules.schema.body_dialect import answer_dialect, client_dialect, foreign_dialect
+from a2a_proxy.rules.schema.body_dialect import client_dialect, foreign_dialect
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.protobuf_times import time_faults
 from a2a_proxy.rules.schema.walk import EVENTS_0_3, SchemaWalk
@@ -228,10 +228,7 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
             f"{answered.value}"
         )
         return [SchemaFault(FaultKind.FOREIGN, "", told)]
-    # An event in place of one object is checked as what it is: another rule names the container.
-    streaming = context.frame.kind is FrameKind.EVENT and (
-        operation.is_streaming or answer_dialect(value) is Family.NEW
-    )
+    streaming = context.frame.kind is FrameKind.EVENT
     if operation.answer is ResponseKind.CARD:
         return _card_faults(value, fetched=False)
     if family is Family.NEW:

@@ -165,7 +165,6 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if (
         frame.kind is not FrameKind.EVENT
-        or context.operation not in STREAMING_OPERATIONS
         or frame.event is EventKind.UNKNOWN
         or not _is_complete_event(frame)
     ):
