@@ -20,6 +20,7 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     EventPause,
+    grpc,
     rest_stream,
     rpc,
     rpc_error,
@@ -315,6 +316,15 @@ def test_filter_and_unknown_place(tmp_path: Path) -> None:
     assert lines[3] == "1 of 1 call did not end well"
     assert run_here(tmp_path, "why", tmp_path / "r.db", "99").code == 2
     assert "no exchange 99" in run_here(tmp_path, "why", tmp_path / "r.db", "99").err.lower()
+
+
+def test_ending_hides_no_error_of_another_call(tmp_path: Path) -> None:
+    """A stream that is cut is a warning; the missing status of a later call is an error."""
+    cut = grpc("SendStreamingMessage", send(), snapshot(), status("WORKING"), finish="cut")
+    later = grpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), status=None)
+    record(tmp_path / "r.db", (cut + later).make_chunks())
+    done = run_here(tmp_path, "check", tmp_path / "r.db")
+    assert (done.code, "found: 1 error" in done.out) == (1, True)
 
 
 @pytest.mark.parametrize(

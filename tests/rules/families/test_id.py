@@ -421,3 +421,6 @@ def test_messages_that_are_not_the_sent_one(binding: str) -> None:
     composed = message("Bogot\u00e1", **names)
     assert not verdicts(call("\ufeffBogota\u0301", composed), "016")
     assert verdicts(call("Bogot\u00e1", message("Bogota", **names)), "016") == ["WARNING"]
+    for ident in ('m"1', "m\u00e91"):  # an encoder of JSON may escape them
+        odd = call("hello", message("goodbye", **names | {"id": ident}), id=ident)
+        assert verdicts(odd, "016") == ["WARNING"]

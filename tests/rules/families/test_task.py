@@ -9,6 +9,7 @@ import pytest
 
 from a2a_proxy.rules.examples.conversation import (
     Fields,
+    fetch_card,
     grpc,
     http,
     rest,
@@ -16,7 +17,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc,
     rpc_error,
 )
-from a2a_proxy.rules.examples.objects import error_info, message, reply, send, snapshot, task
+from a2a_proxy.rules.examples.objects import card, error_info, message, reply, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
@@ -328,6 +329,18 @@ def test_lists_of_another_tenant_or_user() -> None:
                 rest("GET", f"/tasks?tenant={of}", None, other),
             ):
                 assert told(made + listed, "014") == ["warning?"] * (of == "a")
+    base = {"protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    for url, tenants in (("http://localhost:8000/api", ("", "")), ("http://localhost:8000", "ab")):
+        offers = [base | {"url": url, "tenant": each} for each in tenants]
+        path = url.removeprefix("http://localhost:8000")
+        made = fetch_card(card(supportedInterfaces=offers))
+        made += rest("POST", f"{path}/a/message:send", asked, result)
+        for of in "ab":
+            listed = rest("GET", f"{path}/{of}/tasks", None, other)
+            assert told(made + listed, "014") == ["warning?"] * (of == "a")
+    for params in (["tenant", "tenant"], "tenant", [{"tenant": "a"}]):
+        odd = findings(rpc(sends, asked, result) + rpc(LIST, params, other))
+        assert "RULES" not in {each.rule for each in odd}
     rpc_tenant = rpc(sends, asked | TENANT, result) + rpc(LIST, TENANT, other)
     rest_tenant = rest("POST", "/acme/message:send", asked, result)
     for script in (

@@ -125,6 +125,15 @@ class AlikeCalls(NamedTuple):
         return is_apart and (self.total > 2 or self.calls[0].elapsed >= _LONG_TIME)
 
 
+class _AfterFin(NamedTuple):
+    """The frames of an answer that came after the FIN of its client."""
+
+    first: Frame
+    last: Frame
+    is_first: bool
+    """Whether the answer has no frames before."""
+
+
 class SessionCalls:
     """All calls of a session. A call is read when it is asked for; the last ones are kept."""
 
@@ -167,14 +176,28 @@ class SessionCalls:
         return found
 
     def find_end(self, exchange: Exchange) -> Exchange:
-        """Return a call whose client half-closed the connection and received the whole answer, or
-        may have, as a call that ended with its answer; any other call unchanged.
+        """Return a call whose client half-closed the connection and received the whole answer as a
+        call that ended with its answer; any other call unchanged.
 
         The FIN of a client that leaves is no different. One that reads on takes the agent's bytes
-        for longer than a reset needs, or sent its FIN with the request.
+        for longer than a reset needs.
         """
-        if exchange.how != "client gone" or exchange.grpc_status > 0 or not exchange.request_ended:
+        whole = self._read_after_fin(exchange)
+        if whole is None or whole.last.at - whole.first.at < _READS_ON:
             return exchange
+        return msgspec.structs.replace(exchange, how="complete", closed=whole.last.at)
+
+    def may_half_close(self, exchange: Exchange) -> bool:
+        """Whether the client sent its FIN with the request, and the whole answer came after it:
+        nothing shows whether the client received it."""
+        at_once = exchange.closed - exchange.request_ended < _READS_ON
+        whole = self._read_after_fin(exchange) if at_once else None
+        return whole is not None and whole.is_first
+
+    def _read_after_fin(self, exchange: Exchange) -> _AfterFin | None:
+        """Return the answer that came after the FIN of the client; None if it is not whole."""
+        if exchange.how != "client gone" or exchange.grpc_status > 0 or not exchange.request_ended:
+            return None
         answers: list[Frame] = []
         begin = -1
         for each in self.source.read_frames(exchange.id):
@@ -183,16 +206,12 @@ class SessionCalls:
             elif each.direction is Direction.TO_CLIENT:
                 answers.append(each)
         if not 0 <= begin < len(answers):
-            return exchange
+            return None
         last = answers[-1]
         is_whole = last.kind is FrameKind.END or (
             not exchange.streaming and last.kind in (FrameKind.RESPONSE, FrameKind.ERROR)
         )
-        reads_on = last.at - answers[begin].at >= _READS_ON
-        is_fin_of_request = not begin and exchange.closed - exchange.request_ended < _READS_ON
-        if not (is_whole and (reads_on or is_fin_of_request)):
-            return exchange
-        return msgspec.structs.replace(exchange, how="complete", closed=last.at)
+        return _AfterFin(answers[begin], last, is_first=not begin) if is_whole else None
 
     def calls_of_task(self, exchange: Exchange) -> list[Exchange]:
         """Return the other calls that name the task of a call, in order: the nearest before and

@@ -17,6 +17,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.endings.call_facts import CallFacts
 
 HIGH, LOW = "high", "low"
+_PEERS = {Actor.AGENT, Actor.CLIENT}
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,16 +71,16 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return [f"#{number}" + (f".{seq}" * (seq >= 0)) for number, seq in self.evidence]
 
     def explains(self, finding: Finding) -> bool:
-        """Whether a finding follows from this ending, whose severity counts. What the client must
-        mend does not follow from what the agent must."""
-        if self.severity is None:
+        """Whether a finding follows from this ending, and is not more severe. What one peer must
+        mend does not follow from what the other must."""
+        if self.severity is None or finding.severity > self.severity:
             return False
-        if self.actor is Actor.AGENT and finding.evidence.get("actor") == Actor.CLIENT.value:
+        if self.actor in _PEERS and finding.evidence.get("actor") in _PEERS - {self.actor}:
             return False
-        about = (
-            finding.exchange == self.exchange
-            or (not finding.exchange and finding.connection == self.connection)
-            or bool(self.task_id and finding.task_id == self.task_id)
+        about = finding.exchange == self.exchange or (
+            not finding.exchange
+            and finding.at <= self.at
+            and (finding.connection == self.connection or finding.task_id == self.task_id != "")
         )
         return about and finding.rule in CAUSES[self.cause].explains
 

@@ -68,8 +68,10 @@ def tenant_of_call(context: RuleContext) -> str:
     tenant = named_tenant(context, asked) if asked is not None else ""
     if tenant or context.binding is not Binding.REST:
         return tenant
-    path, card = context.rest_match, context.session.facts.get_card(context.record.agent)
-    return "" if path is None or card.interfaces else path.prefix
+    path, facts, agent = context.rest_match, context.session.facts, context.record.agent
+    if path is None or not facts.get_card(agent).interfaces:
+        return path.prefix if path is not None else ""
+    return facts.tenant_of(agent, path.prefix)
 
 
 def named_tenant(context: RuleContext, request: Frame) -> str:
@@ -81,7 +83,8 @@ def named_tenant(context: RuleContext, request: Frame) -> str:
             found = getattr(decoder_for(request.schema).parse(request.payload), "tenant", "")
         elif b'"tenant"' in request.payload:
             found = decode_payload(request.payload, request.schema)
-            found = found["params"]["tenant"] if context.is_enveloped else found["tenant"]
+            for name in ("params", "tenant") if context.is_enveloped else ("tenant",):
+                found = found.get(name) if isinstance(found, dict) else None
     except DECODE_ERRORS:
         pass
     if not found and context.rest_match is not None:

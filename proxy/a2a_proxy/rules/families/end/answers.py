@@ -3,7 +3,15 @@
 
 from collections.abc import Sequence
 
-from a2a_proxy.model.values import CARD_BINDINGS, Actor, Binding, Frame, FrameKind, Severity
+from a2a_proxy.model.values import (
+    CARD_BINDINGS,
+    Actor,
+    Binding,
+    Exchange,
+    Frame,
+    FrameKind,
+    Severity,
+)
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.bindings.other import ARRAY, INSIDE, NO_RESULT
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, header_value
@@ -37,6 +45,7 @@ from a2a_proxy.rules.families.end.connection import has_card
 from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
 from a2a_proxy.rules.families.stream.words import STREAMS
 from a2a_proxy.rules.families.ver.version import parse_declared_version, parse_version
+from a2a_proxy.rules.state.card_declarations import OfferedInterface
 from a2a_proxy.wire.json_sequence import JsonSequence
 from a2a_proxy.wire.sse import SseEvent
 
@@ -192,6 +201,16 @@ def credentials_refused(call: CallFacts) -> Ending | None:
     )
 
 
+def _is_called(offer: OfferedInterface, exchange: Exchange) -> bool:
+    """Whether a call is for this interface of a card, by its binding and its URL."""
+    if offer.binding != CARD_BINDINGS.get(exchange.binding):
+        return False
+    path, base = exchange.target.partition("?")[0].rstrip("/"), offer.url_path.rstrip("/")
+    return exchange.binding is Binding.GRPC or (
+        path.startswith(f"{base}/") if exchange.binding is Binding.REST else path == base
+    )
+
+
 @cause(
     "A2A-END-010",
     "version-refused",
@@ -211,25 +230,25 @@ def version_refused(call: CallFacts) -> Ending | None:
     """The agent answers with VersionNotSupportedError.
 
     The client speaks a version that the agent does not. The client must choose an interface of the
-    card with a version that it supports, and name that version in `A2A-Version`. If the card offers
-    this version for the binding, the agent must act.
+    card with a version that it supports, and name that version in `A2A-Version`. If the card that
+    it had offers this version at the URL that it called, the agent must act.
     """
     exchange = call.exchange
     if "VERSION_NOT_SUPPORTED" not in exchange.error:
         return None
     named = exchange.version_header
     sent = f"version {named}" if named else "a call without A2A-Version, which means 0.3"
-    declared = call.declarations
-    interfaces = declared.interfaces if declared is not None else ()
+    card = call.card
+    interfaces = card.declarations.interfaces if card is not None else ()
     offered = sorted({each.version for each in interfaces})
-    binding = CARD_BINDINGS.get(exchange.binding)
-    versions = {
-        parse_declared_version(each.version) for each in interfaces if each.binding == binding
-    }
-    version = parse_version(named)
-    if version is not None and version in versions:
+    is_known = card is not None and card.place[0] < exchange.id
+    version = parse_version(named or "0.3")
+    if version is not None and any(
+        is_known and parse_declared_version(each.version) == version and _is_called(each, exchange)
+        for each in interfaces
+    ):
         return Ending(
-            summary=f"the agent refuses {sent}, which its card offers for this binding",
+            summary=f"the agent refuses {sent}, which its card offers there",
             next_step="accept the version, or remove it from the card",
             actor=Actor.AGENT,
         )

@@ -4,6 +4,7 @@
 from itertools import takewhile
 
 from a2a_proxy.model.values import Actor, EventKind, Exchange, FrameKind, Severity
+from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.define.conditions import NETWORK
 from a2a_proxy.rules.endings.call_facts import (
     ACTIVE,
@@ -56,9 +57,13 @@ def _has_left(call: CallFacts) -> bool:
 
 
 def _is_last_unread(call: CallFacts) -> bool:
-    """Whether a frame after the last state could not be decoded: it may have shown the end."""
+    """Whether an object after the last state could not be decoded: it may have shown the end."""
     later = takewhile(lambda each: not each.state, reversed(call.answers))
-    return any(each.kind is FrameKind.UNDECODABLE for each in later)
+    return any(
+        each.kind is FrameKind.UNDECODABLE
+        and (each.schema != JSON or each.payload.lstrip().startswith(b"{"))
+        for each in later
+    )
 
 
 def _is_unfinished(call: CallFacts) -> bool:
@@ -538,6 +543,8 @@ def client_left(call: CallFacts) -> Ending | None:
     if exchange.how not in CLIENT_LEFT or is_over(call.state) or is_waiting(call.state):
         return None
     if call.last_event is not None and not _has_left(call):
+        return None
+    if call.session.may_half_close(exchange):
         return None
     back = next((each for each in call.other_calls if each.started > exchange.closed), None)
     state = f" while the task was {call.task_state}" if call.task_state in ACTIVE else ""

@@ -1,6 +1,7 @@
 """Rules that compare the task and context ids of an answer with its request (A2A 1.0 section
 3.4)."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -332,6 +333,8 @@ def _check_configs(context: RuleContext) -> Iterator[RuleFinding]:
                 )
 
 
+_PLAIN_ID = re.compile(r"[\w.:@+-]+", re.ASCII)
+"""An id that no encoder of JSON escapes."""
 _OTHER_TEXT = task(history=[message("goodbye", taskId="t1", contextId="c1")])
 _SAME_TEXT = task(history=[message(taskId="t1", contextId="c1")])
 
@@ -358,7 +361,8 @@ def other_text(context: RuleContext) -> Iterator[RuleFinding]:
     """
     frame, request = context.frame, context.request
     ident = request.message_id if request is not None else ""
-    if not ident or ident.encode(errors="replace") not in frame.payload:
+    is_plain = _PLAIN_ID.fullmatch(ident) is not None
+    if not ident or (is_plain and ident.encode() not in frame.payload):
         return  # the usual case is decided without the content
     if any(each is None or each.redacted or each.truncated for each in (frame, request)):
         return
