@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from h2.events import RequestReceived, ResponseReceived, StreamEnded, StreamReset
 
-from a2a_proxy.relay.edits.card_response import CARD_PATHS, MAX_RESPONSE_BYTES
+from a2a_proxy.relay.edits.card_response import CARD_PATHS
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan
+from support_http2 import frame, literal
 from support_http2_pair import (
     DOWN,
     RESPONSE,
     TRAILERS,
+    UP,
     Cut,
     Field,
     Pair,
@@ -200,21 +202,22 @@ def test_content_coding(coding: bytes, body: bytes, reason: str) -> None:
 @pytest.mark.parametrize(
     ("length", "frames", "reason"),
     [
-        (MAX_RESPONSE_BYTES + 1, 0, ""),
-        (2000, 2000, "it came in too many frames"),
+        ("1048577", 0, "it is larger than the client's window"),
+        ("9" * 100, 0, "it is larger than 1 MiB"),
+        ("2000", 2000, "it came in too many frames"),
     ],
 )
-def test_card_that_is_too_large(length: int, frames: int, reason: str) -> None:
+def test_card_that_is_too_large(length: str, frames: int, reason: str) -> None:
     """A length that is announced is known before anything is held."""
     pair = between(SHORTER)
     ask(pair, 1)
-    pair.agent.send_headers(1, head((b"content-length", b"%d" % length)))
+    pair.agent.send_headers(1, head((b"content-length", length.encode())))
     for _ in range(frames):
         pair.agent.send_data(1, b" ")
     pair.move()
     assert len(heads(pair, 1)) == 1
     assert pair.got(1) == b" " * frames
-    assert reasons(pair) == ([reason] if reason else [])
+    assert reasons(pair) == [reason]
     assert pair.editor.deadline is None
 
 
@@ -270,7 +273,7 @@ def test_end_releases_a_card(who: str) -> None:
     elif who == "agent":
         pair.agent.reset_stream(1)
     else:
-        pair.take(pair.editor.feed_eof(0 if who == "client ends" else DOWN, pair.now))
+        pair.take(pair.editor.feed_eof(UP if who == "client ends" else DOWN, pair.now))
     pair.move()
     assert CARD[:-1] in bytes(pair.sent[DOWN])
     assert pair.editor.deadline is None
@@ -304,7 +307,11 @@ def test_card_waits_for_the_window() -> None:
 def test_request_asks_for_the_whole_card(authority: bytes | None) -> None:
     """Identity is asked, and conditions are dropped; other requests before and after it stay."""
     pair = between(SHORTER, authority)
-    fields = ((b"accept-encoding", b"gzip, br"), (b"if-none-match", b'"v1"'), (b"x-own", b"kept"))
+    fields = (
+        (b"accept-encoding", b"gzip, br"),
+        (b"if-none-match", b'"v1"'),
+        (b"range", b"bytes=0-9"),
+    )
     ask(pair, 1, *fields, path=b"/tasks/1")
     ask(pair, 3, *fields, path=b"/tasks/1")
     ask(pair, 5, *fields)
@@ -312,8 +319,73 @@ def test_request_asks_for_the_whole_card(authority: bytes | None) -> None:
     *others, card, last = (
         dict(event.headers) for event in pair.agent_events if isinstance(event, RequestReceived)
     )
-    assert (card[b"accept-encoding"], card[b"x-own"]) == (b"identity", b"kept")
-    assert b"if-none-match" not in card
+    assert card[b"accept-encoding"] == b"identity"
+    assert not {b"if-none-match", b"range"} & set(card)
     assert all(dict(fields).items() <= each.items() for each in (*others, last))
     (fact,) = (fact for fact in pair.editor.take_edits() if fact.kind == "card-request")
-    assert fact.detail == {"fields": ["accept-encoding", "if-none-match"]}
+    assert fact.detail == {"fields": ["accept-encoding", "if-none-match", "range"]}
+
+
+def test_card_does_not_starve_other_streams() -> None:
+    """Once the agent has no window left it waits for the client, which has nothing: the card goes
+    on at once."""
+    pair = between(SHORTER)
+    for stream in (1, 3):
+        ask(pair, stream)
+        pair.agent.send_headers(stream, head())
+    for stream, size in ((1, 40_000), (3, WINDOW - 40_000)):
+        for at in range(0, size, 16_000):
+            pair.agent.send_data(stream, bytes(min(16_000, size - at)))
+    pair.move()
+    assert pair.agent.local_flow_control_window(1) > 0
+    assert "it is larger than the client's window" in reasons(pair)
+
+
+def test_end_of_editing_leaves_no_deadline() -> None:
+    """Bytes that cannot be followed release the card for good."""
+    pair = between(SHORTER)
+    ask(pair, 1)
+    pair.agent.send_headers(1, head())
+    pair.agent.send_data(1, CARD[:9])
+    pair.move()
+    sent = pair.editor.feed(UP, frame(8, 0, 0, b"abc"), pair.now)
+    pair.take([each for each in sent if each.direction is DOWN])
+    assert pair.editor.deadline is None
+    assert pair.got(1) == CARD[:9]
+
+
+def test_data_before_the_head() -> None:
+    """The client judges it."""
+    pair = between(SHORTER)
+    ask(pair, 1)
+    (sent,) = pair.editor.feed(DOWN, frame(0, 1, 1, CARD), pair.now)
+    assert sent.data == frame(0, 1, 1, CARD)
+
+
+def test_header_block_inside_the_body() -> None:
+    """All is sent as it came, once."""
+    pair = between(SHORTER)
+    ask(pair, 1)
+    pair.agent.send_headers(1, head())
+    pair.agent.send_data(1, CARD[:9])
+    pair.move()
+    inside = frame(1, 4, 1, literal(b"x-late", b"1"))
+    sent = [
+        each.data
+        for piece in (inside, frame(0, 1, 1, CARD[9:]))
+        for each in pair.editor.feed(DOWN, piece, pair.now)
+    ]
+    assert b"".join(sent).endswith(frame(0, 0, 1, CARD[:9]) + inside + frame(0, 1, 1, CARD[9:]))
+    assert pair.editor.held_bytes == (0, 0)
+
+
+def test_trailers_with_a_digest() -> None:
+    """They are about the bytes that the agent sent."""
+    pair = between(SHORTER)
+    ask(pair, 1)
+    pair.agent.send_headers(1, head())
+    pair.agent.send_data(1, CARD)
+    pair.agent.send_headers(1, [(b"content-digest", b"sha-256=:x:")], end_stream=True)
+    pair.move()
+    assert pair.got(1) == CARD
+    assert reasons(pair) == ["its trailers are about its bytes"]

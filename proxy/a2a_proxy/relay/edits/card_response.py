@@ -26,8 +26,9 @@ CONDITIONAL_FIELDS = (
     b"if-modified-since",
     b"if-unmodified-since",
     b"if-range",
+    b"range",
 )
-"""Fields of a request that could be answered without the card."""
+"""Fields of a request that could be answered without the whole card."""
 OLD_FRAMING = (
     b"transfer-encoding",
     b"trailer",
@@ -68,6 +69,11 @@ def undo_coding(coding: bytes, body: bytes) -> bytes | None:
 def make_validator(payload: bytes) -> bytes:
     """Return an entity tag for a rewritten card, which no agent knows."""
     return b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
+
+
+def work_of(payload: bytes) -> int:
+    """Return the units of an editor's budget that a card takes."""
+    return 2 * count_tokens(payload) + (len(payload) >> 4)
 
 
 def count_tokens(payload: bytes) -> int:

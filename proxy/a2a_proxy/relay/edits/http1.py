@@ -36,6 +36,7 @@ from a2a_proxy.relay.edits.card_response import (
     UNKNOWN_CODING,
     count_tokens,
     is_card_path,
+    work_of,
 )
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http1_message import (
@@ -618,6 +619,7 @@ class Http1Editor:
         if payload is None:
             self._release_response(UNKNOWN_CODING, out)
             return
+        self.budget -= work_of(payload)
         if count_tokens(payload) > MOST_TOKENS:
             self._release_response(TOO_MANY_MEMBERS, out)
             return

@@ -42,6 +42,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     LiteralWriter,
     RequestHead,
     RequestHeaders,
+    ResponseHead,
     ResponseHeaders,
     encode_traceparent,
 )
@@ -309,19 +310,28 @@ class Http2Editor(Http2Stage):
 
     def _on_response(self, block: HeaderBlock) -> bytes | None:
         assert self._answers is not None
-        responses, ends = self._responses, bool(block.flags & END_STREAM)
+        responses = self._responses
         response = responses.read(block.fragment)
         if block.kind == HEADERS:
             if self._delivery.is_waiting(block.stream):
-                responses.start_rewriting()
-                self._delivery.queue_frame(
-                    block.stream, QueuedFrame(response.encode_head(), ends, block)
-                )
-                hold = self._delivery.streams[block.stream].hold
-                return hold.on_trailers() if ends and isinstance(hold, HeldBody) else b""
+                return self._on_later_block(block, response)
             if self._answers.on_response(block, response):
                 return b""
         return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
+
+    def _on_later_block(self, block: HeaderBlock, response: ResponseHead) -> bytes:
+        """Handle a header block of the agent on a stream with waiting frames, and return the bytes
+        to send now."""
+        responses, delivery, ends = self._responses, self._delivery, bool(block.flags & END_STREAM)
+        responses.start_rewriting()
+        encoded, hold = response.encode_head(), delivery.streams[block.stream].hold
+        released = b""
+        if isinstance(hold, HeldBody) and not ends:
+            released = hold.release_bytes("a header block inside the body")
+            if not delivery.is_waiting(block.stream):
+                return released + responses.make_frames(block, encoded)
+        delivery.queue_frame(block.stream, QueuedFrame(encoded, ends, block))
+        return hold.on_trailers(response) if isinstance(hold, HeldBody) and ends else released
 
     def _on_agent_reset(self, frame: Frame) -> bytes | None:
         if self._calls is not None:

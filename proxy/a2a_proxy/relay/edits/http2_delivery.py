@@ -227,6 +227,13 @@ class FlowController(FlowAccount[HeldStream]):
         self.streams.pop(stream.number, None)
         self._waiting_streams.pop(stream.number, None)
 
+    def room_of(self, stream: HeldStream) -> int:
+        """Return the bytes of DATA that the sender may still send on a stream."""
+        return min(
+            self.connection - self.queued_bytes + self.owed,
+            stream.window - stream.size + stream.owed,
+        )
+
     def has_window(self, stream: HeldStream, size: int) -> bool:
         """Return whether the receiver's windows cover `size` bytes and the owed bytes are within
         their limit."""
@@ -319,10 +326,7 @@ class FlowController(FlowAccount[HeldStream]):
 
     def _queue_data(self, stream: HeldStream, flags: int, length: int, offset: int) -> QueuedData:
         queue = stream.queue
-        room = min(
-            self.connection - self.queued_bytes + self.owed,
-            stream.window - stream.size + stream.owed,
-        )
+        room = self.room_of(stream)
         if length > room:
             raise Violation(
                 offset,

@@ -13,16 +13,18 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from a2a_proxy.http.h2 import END_STREAM, FRAME_HEAD_SIZE, HeaderBlock
+from a2a_proxy.http.h2 import DEFAULT_WINDOW, END_STREAM, FRAME_HEAD_SIZE, HeaderBlock
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.card_response import (
     MAX_RESPONSE_BYTES,
     MOST_TOKENS,
+    OLD_FRAMING,
     TOO_LARGE,
     TOO_MANY_MEMBERS,
     UNKNOWN_CODING,
     count_tokens,
     undo_coding,
+    work_of,
 )
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
 from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData, QueuedFrame
@@ -39,8 +41,10 @@ MAX_WATCHED_CALLS = 256
 """Concurrent calls of one connection whose messages are held; messages of further ones are
 forwarded without examination."""
 
-_MOST_FRAMES = 1000
-"""DATA frames of a body that is held."""
+_MOST_FRAMES, _MAX_HEAD_BYTES, _MOST_DIGITS = 1000, 8 << 10, 8
+"""DATA frames of a body that is held, bytes of its head, and digits from which its length is too
+large."""
+_NO_ROOM = "it is larger than the client's window"
 _PREFIX_SIZE = 5
 _SUCCESS = (b"grpc-status", b"0")
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -153,6 +157,7 @@ class HeldMessages:
     def stop(self) -> None:
         """Edit no more messages; the caller must release the held bytes."""
         self.has_stopped = True
+        self.held.clear()
 
     def release_overdue(self) -> bytes:
         """Release messages that have been held too long."""
@@ -302,30 +307,36 @@ class HeldBody(HeldMessage):
 
     def __init__(self, messages: HeldMessages, stream: HeldStream, edit: MessageEdit) -> None:
         super().__init__(messages, stream, edit)
-        self._head: ResponseHead
-        self._block: HeaderBlock
+        self._head: tuple[HeaderBlock, ResponseHead] | None = None
 
     def on_head(self, block: HeaderBlock, response: ResponseHead) -> bool:
         """Hold the head of a response if a card may follow. Return whether it is held."""
-        length = response.get_field(b"content-length")
-        if (
-            block.flags & END_STREAM
-            or response.status != b"200"
-            or (length.isdigit() and int(length) > MAX_RESPONSE_BYTES)
-        ):
-            self._messages.delivery.forget_stream(self._stream)
+        delivery, length = self._messages.delivery, response.get_field(b"content-length")
+        if block.flags & END_STREAM or response.status != b"200":
+            delivery.forget_stream(self._stream)
             return False
-        self._head, self._block = response, block
+        encoded = response.encode_head()
+        announced = int(length) if length.isdigit() and len(length) < _MOST_DIGITS else 0
+        if len(encoded) > _MAX_HEAD_BYTES or len(length) >= _MOST_DIGITS:
+            reason = TOO_LARGE
+        else:
+            reason = _NO_ROOM if announced > delivery.room_of(self._stream) else ""
+        if reason:
+            detail = {"reason": reason, "what": self.edit.kind}
+            self._messages.note_edit("untouched", block.start, detail)
+            delivery.forget_stream(self._stream)
+            return False
+        self._head = block, response
         self.on_first_data(block.start)
-        self._messages.delivery.hold_head(self._stream, block, response.encode_head())
+        delivery.hold_head(self._stream, block, encoded)
         return True
 
     def on_more_data(self) -> bytes:
         """Handle more DATA and return the bytes to send now."""
         last = self._stream.queue[-1]
         assert isinstance(last, QueuedData)
-        if self._message:
-            return self.release_bytes("DATA after the end")
+        if self._head is None or self._message:
+            return self.release_bytes("DATA before the head, or after the end")
         if len(self._data) + len(last.raw) - FRAME_HEAD_SIZE > MAX_RESPONSE_BYTES:
             return self.release_bytes(TOO_LARGE)
         if last.missing:
@@ -333,25 +344,32 @@ class HeldBody(HeldMessage):
         self._data += last.payload
         if last.ends:
             return self._rewrite_message(bytes(self._data))
+        if self._messages.delivery.room_of(self._stream) <= 0:  # the agent waits for the client
+            return self.release_bytes(_NO_ROOM)
         many = len(self._stream.queue) > _MOST_FRAMES
         return self.release_bytes("it came in too many frames") if many else b""
 
-    def on_trailers(self) -> bytes:
+    def on_trailers(self, trailers: ResponseHead) -> bytes:
         """Handle trailers, which are queued, and return the bytes to send now."""
+        if any(trailers.get_field(name) for name in OLD_FRAMING):
+            return self.release_bytes("its trailers are about its bytes")
         return self._rewrite_message(bytes(self._data)) if self._data else self._release_stream()
 
     def on_window_growth(self) -> bytes:
         """Send the rewritten response if the client's windows now cover its body."""
         message = self._message
         if message and self._messages.delivery.has_window(self._stream, len(message)):
-            head = QueuedFrame(self._head.encode_for(message), False, self._block)
-            self._stream.queue[0] = head
+            assert self._head is not None
+            block, response = self._head
+            self._stream.queue[0] = QueuedFrame(response.encode_for(message), False, block)
         return super().on_window_growth()
 
     def _rewrite_message(self, message: bytes) -> bytes:
-        payload = undo_coding(self._head.get_field(b"content-encoding"), message)
+        assert self._head is not None
+        payload = undo_coding(self._head[1].get_field(b"content-encoding"), message)
         if payload is None:
             return self.release_bytes(UNKNOWN_CODING)
+        self._messages.delivery.to_receiver.budget -= work_of(payload)
         if count_tokens(payload) > MOST_TOKENS:
             return self.release_bytes(TOO_MANY_MEMBERS)
         rewritten = self.edit.rewrite(payload)
@@ -359,7 +377,9 @@ class HeldBody(HeldMessage):
             return self._release_stream()
         self._message, self._urls = rewritten
         self._length_before = len(payload)
-        return self.on_window_growth()
+        sent = self.on_window_growth()
+        waits = not sent and len(self._message) > DEFAULT_WINDOW
+        return self.release_bytes(_NO_ROOM) if waits else sent
 
 
 def _unpack_message(message: bytes) -> bytes | None:
