@@ -18,6 +18,8 @@ from a2a_proxy.rules.endings.call_facts import CallFacts
 
 HIGH, LOW = "high", "low"
 _PEERS = {Actor.AGENT, Actor.CLIENT}
+_TASK_RULES = ("A2A-ART-", "A2A-LAT-", "A2A-STATE-", "A2A-STREAM-", "A2A-TASK-")
+"""Rules about tasks: what they find in another call of the task may follow from an ending."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +79,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.actor in _PEERS and finding.evidence.get("actor") in _PEERS - {self.actor}:
             return False
-        about = finding.exchange == self.exchange or (
-            not finding.exchange
-            and finding.at <= self.at
-            and (finding.connection == self.connection or finding.task_id == self.task_id != "")
+        is_of_connection = not finding.exchange and finding.at <= self.at
+        about = (
+            finding.exchange == self.exchange
+            or (is_of_connection and finding.connection == self.connection)
+            or (finding.task_id == self.task_id != "" and finding.rule.startswith(_TASK_RULES))
         )
         return about and finding.rule in CAUSES[self.cause].explains
 
