@@ -249,9 +249,10 @@ class Line:
                 fact.detail,
                 fact.kind == "ended" or fact.offset,
             )  # of the piece where it ended
-            for fact in sorted(
-                self.facts, key=lambda fact: fact.kind in ("fault", "answer")
-            )  # of two editors
+            for fact in sorted(  # of two editors
+                self.facts,
+                key=lambda fact: fact.kind in ("fault", "answer") or "refused" in fact.detail,
+            )
         ]
         return [bytes(out) for out in self.out], facts
 
