@@ -21,6 +21,7 @@ from a2a_proxy.rules.examples.conversation import (
     CLEAN_SEND,
     EventPause,
     grpc,
+    http,
     rest_stream,
     rpc,
     rpc_error,
@@ -316,6 +317,22 @@ def test_filter_and_unknown_place(tmp_path: Path) -> None:
     assert lines[3] == "1 of 1 call did not end well"
     assert run_here(tmp_path, "why", tmp_path / "r.db", "99").code == 2
     assert "no exchange 99" in run_here(tmp_path, "why", tmp_path / "r.db", "99").err.lower()
+
+
+@pytest.mark.parametrize("binding", ["jsonrpc", "rest"])
+def test_object_in_an_event_counts_once(tmp_path: Path, binding: str) -> None:
+    """GetTask answered by an event: that the object lacks the wrapper of events follows from it."""
+    options = {"reply_headers": {"Content-Type": "text/event-stream"}}
+    value: object = task("WORKING")
+    if binding == "rest":
+        call = http("GET", "/tasks/t1", answer=f"data: {json.dumps(value)}\n\n", **options)
+    else:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t1"}}
+        event = json.dumps({"jsonrpc": "2.0", "id": 1, "result": value})
+        call = http("POST", "/", json.dumps(asked), answer=f"data: {event}\n\n", **options)
+    record(tmp_path / "r.db", call.make_chunks())
+    done = run_here(tmp_path, "check", tmp_path / "r.db")
+    assert "found: 1 error" in done.out
 
 
 def test_ending_hides_no_error_of_another_call(tmp_path: Path) -> None:

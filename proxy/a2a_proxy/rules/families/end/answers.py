@@ -279,6 +279,7 @@ def version_refused(call: CallFacts) -> Ending | None:
     explains=(
         *("A2A-STREAM-009", "A2A-HTTP-002", "A2A-HTTP-003", "A2A-HTTP-004", "A2A-HTTP-005"),
         *("A2A-HTTP-008", "A2A-RPC-001", "A2A-RPC-003", "A2A-SSE-015"),
+        *("A2A-SCH-004", "A2A-SSE-005"),  # an object without the wrapper that only events have
     ),
 )
 def wrong_container(call: CallFacts) -> Ending | None:
