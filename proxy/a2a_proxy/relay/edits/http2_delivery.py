@@ -381,6 +381,8 @@ class FlowController(FlowAccount[HeldStream]):
 
     def retry_waiting(self) -> None:
         """Send waiting frames, because the receiver's windows grew."""
+        if not self._waiting_streams:  # the usual case
+            return
         self.to_sender.budget -= len(self._waiting_streams)
         for stream in self.waiting_in_order():
             self.to_receiver.insert_frames(
