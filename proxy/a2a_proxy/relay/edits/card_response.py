@@ -29,6 +29,11 @@ CONDITIONAL_FIELDS = (
     b"range",
 )
 """Fields of a request that could be answered without the whole card."""
+CARD_REQUEST_FIELDS: dict[bytes, bytes | None] = {
+    b"accept-encoding": b"identity",
+    **dict.fromkeys(CONDITIONAL_FIELDS),
+}
+"""New values of the fields of a request for a card that have one there; None leaves a field out."""
 OLD_FRAMING = (
     b"transfer-encoding",
     b"trailer",
@@ -36,6 +41,7 @@ OLD_FRAMING = (
     b"content-md5",
     b"digest",
     b"content-digest",
+    b"repr-digest",
 )
 """Fields of a response that are wrong for another body."""
 TOO_LARGE, UNKNOWN_CODING, TOO_MANY_MEMBERS = (
@@ -71,9 +77,9 @@ def make_validator(payload: bytes) -> bytes:
     return b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
 
 
-def work_of(payload: bytes) -> int:
-    """Return the units of an editor's budget that a card takes."""
-    return 2 * count_tokens(payload) + (len(payload) >> 4)
+def work_of(payload: bytes, tokens: int) -> int:
+    """Return the units of an editor's budget that a card of so many tokens takes."""
+    return 2 * tokens + (len(payload) >> 4)
 
 
 def count_tokens(payload: bytes) -> int:

@@ -28,7 +28,7 @@ from a2a_proxy.http.h1 import (
 )
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.relay.edits.card_response import (
-    CONDITIONAL_FIELDS,
+    CARD_REQUEST_FIELDS,
     MAX_RESPONSE_BYTES,
     MOST_TOKENS,
     TOO_LARGE,
@@ -488,13 +488,11 @@ class Http1Editor:
             changes[b"host"] = self._host
             self._note_host_edit(host, offset)
         if request.form:
-            replacements: dict[bytes, bytes | None] = {
-                b"accept-encoding": b"identity",
-                **dict.fromkeys(CONDITIONAL_FIELDS),
-            }
             low = head.lower()
             asks = {
-                name: value for name, value in replacements.items() if b"\r\n" + name + b":" in low
+                name: value
+                for name, value in CARD_REQUEST_FIELDS.items()
+                if b"\r\n" + name + b":" in low
             }
             if asks:
                 changes |= asks
@@ -619,8 +617,9 @@ class Http1Editor:
         if payload is None:
             self._release_response(UNKNOWN_CODING, out)
             return
-        self.budget -= work_of(payload)
-        if count_tokens(payload) > MOST_TOKENS:
+        tokens = count_tokens(payload)
+        self.budget -= work_of(payload, tokens)
+        if tokens > MOST_TOKENS:
             self._release_response(TOO_MANY_MEMBERS, out)
             return
         request = self._answered_request

@@ -67,9 +67,7 @@ def decode_content(head: bytes, body: bytes) -> bytes | None:
 def rewrite_head(head: bytes, payload: bytes) -> bytes:
     """Return the head of a response that carries `payload` instead: new length and validator, no
     coding."""
-    changes: dict[bytes, bytes | None] = dict.fromkeys(
-        (*OLD_FRAMING, b"content-length", b"repr-digest")
-    )
+    changes: dict[bytes, bytes | None] = dict.fromkeys((*OLD_FRAMING, b"content-length"))
     if b"\r\netag:" in head.lower():
         changes[b"etag"] = make_validator(payload)
     edited = replace_fields(head, changes)
@@ -79,7 +77,7 @@ def rewrite_head(head: bytes, payload: bytes) -> bytes:
 def resize_head(head: bytes, payload: bytes) -> bytes:
     """Return the head of a response that carries `payload` instead, as it is without the proxy:
     only its framing and the digests of the old bytes change."""
-    changes: dict[bytes, bytes | None] = dict.fromkeys((*OLD_FRAMING, b"repr-digest"))
+    changes: dict[bytes, bytes | None] = dict.fromkeys(OLD_FRAMING)
     length = b"%d" % len(payload)
     if b"\r\ncontent-length:" in head.lower():
         return replace_fields(head, changes | {b"content-length": length})

@@ -20,6 +20,7 @@ from a2a_proxy.http.hpack import (
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.card_response import (
+    CARD_REQUEST_FIELDS,
     CONDITIONAL_FIELDS,
     OLD_FRAMING,
     is_card_path,
@@ -40,8 +41,6 @@ _AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (
 )
 _AUTHORITY_NAMES = (b":authority", b"host")
 _PARENT, _STATE = b"traceparent", b"tracestate"
-_ACCEPTED = b"accept-encoding"
-_CARD_REQUEST_FIELDS = (_ACCEPTED, *CONDITIONAL_FIELDS)
 
 
 class HeaderChange(msgspec.Struct, frozen=True, gc=False):
@@ -103,7 +102,7 @@ class ResponseHead(msgspec.Struct):
     def encode_for(self, payload: bytes) -> bytes:
         """Return the block as literals for the body `payload`: new length and validator, no coding.
         Raises `HpackError` as `encode_head` does."""
-        left_out = (*OLD_FRAMING, b"content-length", b"repr-digest")
+        left_out = (*OLD_FRAMING, b"content-length")
         fields, never = _without_names(self.fields, self.never, left_out)
         made = [
             (name, make_validator(payload) if name == b"etag" else value) for name, value in fields
@@ -159,7 +158,7 @@ class RequestHeaders:
         push = _push_call(named) if self._webhooks else None
         asked: tuple[str, ...] = ()
         if form == JSON:
-            asked = tuple(name.decode() for name in _CARD_REQUEST_FIELDS if name in named)
+            asked = tuple(name.decode() for name in CARD_REQUEST_FIELDS if name in named)
         if asked and not self.rewriting:
             self.rewriting = True
             self._memo.forget()
@@ -182,7 +181,7 @@ class RequestHeaders:
             ]
         if asked:
             fields, never = _without_names(fields, never, CONDITIONAL_FIELDS)
-            fields = [(name, b"identity" if name == _ACCEPTED else value) for name, value in fields]
+            fields = [(name, CARD_REQUEST_FIELDS.get(name) or value) for name, value in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
             encoded = encode_fields(fields, never)
             return RequestHead(encoded, changes, form, called, asked, push)

@@ -369,8 +369,9 @@ class HeldBody(HeldMessage):
         payload = undo_coding(self._head[1].get_field(b"content-encoding"), message)
         if payload is None:
             return self.release_bytes(UNKNOWN_CODING)
-        self._messages.delivery.to_receiver.budget -= work_of(payload)
-        if count_tokens(payload) > MOST_TOKENS:
+        tokens = count_tokens(payload)
+        self._messages.delivery.to_receiver.budget -= work_of(payload, tokens)
+        if tokens > MOST_TOKENS:
             return self.release_bytes(TOO_MANY_MEMBERS)
         rewritten = self.edit.rewrite(payload)
         if rewritten is None:

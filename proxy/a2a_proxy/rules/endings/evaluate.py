@@ -26,14 +26,15 @@ _REDIRECTED = 300
 def find_ending(session: SessionCalls, exchange: Exchange) -> Ending | None:
     """Return the ending of a call of the session, or of the task that it left; None if nothing
     shows that it did not end well. `exchange` needs no headers."""
-    exchange = session.find_end(exchange)
+    call = CallFacts(exchange, session)
+    exchange = call.exchange
     doubt = _find_doubt(exchange)
     is_doubtful = doubt == 0 or (
         doubt is not None and session.ended >= doubt and session.index.is_last_of_task(exchange)
     )
     if not is_doubtful and session.find_lost(exchange) is None:
         return None
-    return _judge_call(session, CallFacts(exchange, session))
+    return _judge_call(session, call)
 
 
 class FollowingFindings:
