@@ -221,7 +221,7 @@ def grpc_flag_lies() -> Script:
     )
     for flag, data in (
         (1, b"plain"),
-        (1, gzip.compress(b"x")),
+        (1, gzip.compress(b"x", mtime=0)),
         (2, b""),
         (255, b"\xff" * 99),
         (1, b""),
@@ -589,7 +589,7 @@ def gzip_bomb() -> Script:
 @hostile
 def bombs_in_bombs() -> Script:
     """A body that is compressed three times, and an event stream of 80 MiB in 80 KB."""
-    body = gzip.compress(gzip.compress(zeros(64 * MIB)))
+    body = gzip.compress(gzip.compress(zeros(64 * MIB), mtime=0), mtime=0)
     script = (
         rpc().answer(body, content_encoding="gzip, gzip, gzip").call("SendStreamingMessage", {})
     )
@@ -605,7 +605,9 @@ def coding_lies() -> Script:
         .call("GetTask", {})
         .answer(b"x", content_encoding="br, x, gzip")
     )
-    return http.call("GetTask", {}).answer(gzip.compress(bytes(5000))[:20], content_encoding="gzip")
+    return http.call("GetTask", {}).answer(
+        gzip.compress(bytes(5000), mtime=0)[:20], content_encoding="gzip"
+    )
 
 
 @hostile

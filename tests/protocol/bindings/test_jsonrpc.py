@@ -417,10 +417,13 @@ def test_content_coding() -> None:
     """Bodies and streams are decoded; payloads are the decoded bytes."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task()}).encode()
     script = (
-        Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(body), content_encoding="gzip")
+        Http()
+        .call("GetTask", {"id": "t1"})
+        .answer(gzip.compress(body, mtime=0), content_encoding="gzip")
     )
     events = gzip.compress(
-        b"data: " + json.dumps({"jsonrpc": "2.0", "id": 2, "result": status()}).encode() + b"\n\n"
+        b"data: " + json.dumps({"jsonrpc": "2.0", "id": 2, "result": status()}).encode() + b"\n\n",
+        mtime=0,
     )
     script.call("SendStreamingMessage", ask(), 2).stream(content_encoding="gzip").chunk(
         events[:20]
@@ -446,7 +449,7 @@ def test_a_truncated_content_coding_is_a_finding() -> None:
     script = (
         Http()
         .call("GetTask", {"id": "t1"})
-        .answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")
+        .answer(gzip.compress(b'{"jsonrpc": "2.0"}', mtime=0)[:-9], content_encoding="gzip")
     )
     script.call("GetTask", {"id": "t1"}, 2).answer(b"\1\2", content_encoding="exotic")
     played = play(script)
