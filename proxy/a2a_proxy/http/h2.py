@@ -35,6 +35,7 @@ PRIORITISED = 0x20
 INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 4, 5
 FRAME_HEAD_SIZE = 9
 STREAM_MASK = 0x7FFFFFFF
+WINDOW_UPDATE_SIZE = FRAME_HEAD_SIZE + 4
 DEFAULT_FRAME_SIZE = 16_384
 """Bytes of payload that every receiver accepts, and its limit before it announces another."""
 DEFAULT_WINDOW = 65_535
@@ -110,11 +111,6 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
             raise self.make_violation("SETTINGS on stream 0 of 6 bytes each")
         return list(_iter_settings(payload))
 
-    def read_increment(self) -> int:
-        """Return the increment of WINDOW_UPDATE."""
-        increment: int = unpack_uint32(self.raw, FRAME_HEAD_SIZE)[0]
-        return increment & STREAM_MASK
-
 
 def decode_settings(field: bytes) -> list[tuple[int, int]]:
     """Return the settings in the value of a field HTTP2-Settings. Raises `ValueError`."""
@@ -152,7 +148,8 @@ class FrameHandler:
     __slots__ = ()
 
     handled: Set[int] = frozenset()
-    """The kinds of frames that `on_block` and `on_frame` get, which must be complete."""
+    """The kinds of frames that `on_block`, `on_frame` and `on_window_update` get, which must be
+    complete."""
     known: Set[bytes] = frozenset()
     """Header blocks that `on_block` need not get while `watched` is empty."""
     watched: Sized = ()
@@ -173,7 +170,10 @@ class FrameHandler:
         that is not in `handled`."""
 
     def on_frame(self, frame: Frame) -> None:
-        """Handle a complete frame."""
+        """Handle a complete frame, other than those below."""
+
+    def on_window_update(self, stream: int, increment: int, pos: int) -> None:
+        """Handle the complete WINDOW_UPDATE at this index of the data."""
 
     def on_block(self, block: HeaderBlock, pos: int, stop: int, *, ends: bool) -> None:
         """Handle a frame of a header block, which is at these indexes of the data, `ends` if it is
@@ -275,7 +275,11 @@ class FrameScanner(State):
                         left = min(left, 0) if stop > taken < total else left
                         continue
                 elif kind in handler.handled:
-                    if not self._read_frame(kind, flags, stream, data, pos, stop, handler):
+                    if kind == WINDOW_UPDATE and stop - pos == WINDOW_UPDATE_SIZE and stop <= total:
+                        left -= HANDLER_WORK
+                        increment = unpack_uint32(data, pos + FRAME_HEAD_SIZE)[0] & STREAM_MASK
+                        handler.on_window_update(stream, increment, pos)
+                    elif not self._read_frame(kind, flags, stream, data, pos, stop, handler):
                         need = stop - pos
                         break
                     left, before = self.budget - before + left, self.budget

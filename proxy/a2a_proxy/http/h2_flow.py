@@ -90,10 +90,9 @@ class FlowAccount(Generic[_Stream]):
         """Return the bytes to send before the windows of the streams change."""
         return b""
 
-    def apply_window_update(self, frame: Frame) -> bytes | None:
+    def apply_window_update(self, number: int, increment: int) -> bytes | None:
         """Handle a WINDOW_UPDATE of the receiver and return the frame to send to the sender, or
-        None for the frame unchanged."""
-        increment, number = frame.read_increment(), frame.stream
+        None for the frame unchanged: an `EditWindow`."""
         if not number:
             self.connection += increment
             taken = min(self.owed, increment)

@@ -13,6 +13,8 @@ from a2a_proxy.http.h2 import (
     HEADERS,
     PUSH_PROMISE,
     UNLIMITED,
+    WINDOW_UPDATE,
+    WINDOW_UPDATE_SIZE,
     Frame,
     FrameHandler,
     FrameScanner,
@@ -28,6 +30,8 @@ EditHeaderBlock = Callable[[HeaderBlock], bytes | None]
 """Returns the bytes to send instead of a complete header block, or None for its frames unchanged.
 Raises `HpackError`.
 """
+EditWindow = Callable[[int, int], bytes | None]
+"""Gets the stream and the increment of a WINDOW_UPDATE, and returns what `EditFrame` does."""
 
 
 class HeldData(Protocol):
@@ -53,13 +57,14 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
 
     whole: Mapping[int, EditFrame]
     blocks: EditHeaderBlock | None = None
+    windows: EditWindow | None = None
     on_data: BeginData = lambda *_: None
     known: Set[bytes] = frozenset()
     watched: Sized = ()
     part_size: int = UNLIMITED
     """Bytes of a held frame at which its handler is called, without interruption, whatever the
     pieces in which they arrive. The handler then takes them."""
-    handled: Set[int] = frozenset()
+    handled: set[int] = set()
     opaque: bool = False
     """Whether bytes are forwarded without being scanned."""
     dumb: bool = False
@@ -78,6 +83,8 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
     def __post_init__(self) -> None:
         kinds = () if self.blocks is None else (HEADERS, PUSH_PROMISE, CONTINUATION)
         self.handled = {*self.whole, *kinds}
+        if self.windows is not None:
+            self.handled.add(WINDOW_UPDATE)
 
     def feed(self, data: bytes, start: int = 0) -> int:
         """Scan bytes from `start` on. Return the index where it stopped: the end, or where the
@@ -87,7 +94,7 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         """
         if self.dumb:
             return len(data)
-        if self.is_passing:
+        if self.opaque and self.is_passing:
             self.out.append(data[start:])
             return len(data)
         if start or self.rest or self.preface:
@@ -195,6 +202,14 @@ class Http2Scanner(FrameScanner, FrameHandler, kw_only=True):
         if instead is not None or self._put:
             instead = frame.raw if instead is None else instead
             self._replace_bytes(pos, pos + len(frame.raw), instead)
+
+    def on_window_update(self, stream: int, increment: int, pos: int) -> None:
+        """Send what the handler of the windows returns."""
+        assert self.windows is not None
+        instead = self.windows(stream, increment)
+        if instead is not None or self._put:
+            stop = pos + WINDOW_UPDATE_SIZE
+            self._replace_bytes(pos, stop, self._data[pos:stop] if instead is None else instead)
 
     def on_block(self, block: HeaderBlock, pos: int, stop: int, *, ends: bool) -> None:
         """Send what the handler of the block returns, or nothing before its last frame."""

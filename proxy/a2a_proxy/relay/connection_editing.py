@@ -24,7 +24,9 @@ Write = Callable[[bytes], object]
 
 WORK_PER_TURN = 8192
 """Units of work (`Editor.budget`) of all connections in one turn of the event loop: about 2 ms, or
-400 small requests. Queued work gets the first half, bytes that arrive in the turn get what is left;
+400 small requests."""
+QUEUED_WORK = WORK_PER_TURN // 2
+"""Units of it for queued work, which comes first. Bytes that arrive in the turn get what is left;
 the rest is queued."""
 WORK_AT_LEAST = 512
 """Units of work that are done at once for received bytes although the work of the turn is spent, so
@@ -61,15 +63,16 @@ class WorkQueue:
     def add(self, step: Callable[[], int]) -> None:
         """Call `step` once, in a later turn. It returns the units of work that it did."""
         self._waiting.append(step)
-        self._schedule_turn()
+        self.schedule_turn()
 
     def spend(self, units: int) -> None:
         """Account for work that was done at once."""
         self.left -= units
-        if self.left <= WORK_PER_TURN // 2:
-            self._schedule_turn()
+        if self.left <= QUEUED_WORK:
+            self.schedule_turn()
 
-    def _schedule_turn(self) -> None:
+    def schedule_turn(self) -> None:
+        """Call the queued steps, and renew the work that may be done at once, in the next turn."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._run_turn)
@@ -77,12 +80,12 @@ class WorkQueue:
     def _run_turn(self) -> None:
         waiting, self.left = self._waiting, WORK_PER_TURN
         try:
-            while waiting and self.left > WORK_PER_TURN // 2:
+            while waiting and self.left > QUEUED_WORK:
                 self.left -= waiting.popleft()()
         finally:
             self._scheduled = False
-            if waiting or self.left <= WORK_PER_TURN // 2:
-                self._schedule_turn()
+            if waiting or self.left <= QUEUED_WORK:
+                self.schedule_turn()
 
 
 class ConnectionEditing:
@@ -188,10 +191,12 @@ class ConnectionEditing:
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             backlog.later.append(data)
             return None
-        editor = self._editor
-        editor.budget = budget = max(self._queue.left, WORK_AT_LEAST)
+        editor, queue = self._editor, self._queue
+        editor.budget = budget = queue.left if queue.left > WORK_AT_LEAST else WORK_AT_LEAST
         facts = self._edit_bytes(direction, data, 0, self._loop_time())
-        self._queue.spend(budget - editor.budget)
+        queue.left -= budget - editor.budget
+        if queue.left <= QUEUED_WORK:
+            queue.schedule_turn()
         if self._may_delay or editor.delays != _NO_DELAYS:
             self._begin_delays()
         return facts

@@ -32,7 +32,6 @@ from a2a_proxy.http.h2 import (
     SETTINGS,
     STREAM_MASK,
     UNLIMITED,
-    WINDOW_UPDATE,
     Frame,
     FrameHandler,
     HeaderBlock,
@@ -377,9 +376,7 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
     def on_frame(self, frame: Frame) -> None:
         """Handle a frame of a stream's end or of the connection."""
         side = self._sides[self._direction]
-        if frame.kind == WINDOW_UPDATE:
-            self.counters["window_update"] += 1
-        elif frame.kind == RST_STREAM:
+        if frame.kind == RST_STREAM:
             self._on_rst_stream(side, frame)
         elif frame.kind == SETTINGS:
             settings, side.has_settings = frame.read_settings(), True
@@ -396,6 +393,10 @@ class Http2Decoder(State, FrameHandler, tag="h2c"):
                 self._add_control(side, frame, {"ack": bool(frame.flags & ACK), "data": data})
         elif frame.kind == GOAWAY:
             self._on_goaway(side, frame)
+
+    def on_window_update(self, stream: int, increment: int, pos: int) -> None:  # noqa: ARG002
+        """Count a WINDOW_UPDATE."""
+        self.counters["window_update"] += 1
 
     def _add_control(self, side: DirectionState, frame: Frame, detail: dict[str, object]) -> None:
         end = frame.start + len(frame.raw)

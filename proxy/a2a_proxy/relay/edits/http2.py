@@ -26,7 +26,6 @@ from a2a_proxy.http.h2 import (
     HEADERS,
     RST_STREAM,
     SETTINGS,
-    WINDOW_UPDATE,
     Frame,
     HeaderBlock,
     Violation,
@@ -104,17 +103,15 @@ class Http2Editor(Http2Stage):
                 whole=to_agent, blocks=self._on_request, preface=True, known=known
             ), Http2Scanner(whole=to_client)
         to_agent[SETTINGS] = self._on_client_settings
-        to_agent[WINDOW_UPDATE] = self._delivery.apply_window_update
         to_agent[RST_STREAM] = self._on_client_reset
         to_client[RST_STREAM] = self._on_agent_reset
         delivery, responses = self._delivery, self._responses
         calls = None if self._calls is None else self._calls.delivery
-        if calls is not None:
-            to_client[WINDOW_UPDATE] = calls.apply_window_update
         return (
             Http2Scanner(
                 whole=to_agent,
                 blocks=self._on_request,
+                windows=delivery.apply_window_update,
                 on_data=(lambda *_: None) if calls is None else calls.begin_data,
                 preface=True,
                 known=known,
@@ -123,6 +120,7 @@ class Http2Editor(Http2Stage):
             Http2Scanner(
                 whole=to_client,
                 blocks=self._on_response,
+                windows=None if calls is None else calls.apply_window_update,
                 on_data=delivery.begin_data,
                 known=responses.unchanged,
                 watched=delivery.streams,

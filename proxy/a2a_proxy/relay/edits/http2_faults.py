@@ -30,7 +30,6 @@ from a2a_proxy.http.h2 import (
     PING,
     RST_STREAM,
     SETTINGS,
-    WINDOW_UPDATE,
     Frame,
     HeaderBlock,
     encode_block,
@@ -206,10 +205,13 @@ class Http2Faults(Http2Stage, FlowAccount[_Stream]):
             PING: self._on_client_ping,
             RST_STREAM: self._on_client_reset,
             SETTINGS: self._on_client_settings,
-            WINDOW_UPDATE: self._on_window_update,
         }
         self.to_sender = Http2Scanner(
-            whole=to_agent, blocks=self._on_request, on_data=self._begin_client_data, preface=True
+            whole=to_agent,
+            blocks=self._on_request,
+            windows=self.apply_window_update,
+            on_data=self._begin_client_data,
+            preface=True,
         )
         self.to_receiver = Http2Scanner(
             whole={RST_STREAM: self._on_agent_reset, SETTINGS: self._on_agent_settings},
@@ -366,8 +368,9 @@ class Http2Faults(Http2Stage, FlowAccount[_Stream]):
             self.apply_settings(frame)
             self._responses.apply_settings(frame.read_settings())
 
-    def _on_window_update(self, frame: Frame) -> bytes | None:
-        return b"" if frame.stream in self._gone else self.apply_window_update(frame)
+    def apply_window_update(self, number: int, increment: int) -> bytes | None:
+        """Drop the WINDOW_UPDATE of a stream that a fault has ended."""
+        return b"" if number in self._gone else super().apply_window_update(number, increment)
 
     # The agent's frames
 
