@@ -404,8 +404,8 @@ def test_upgraded_and_lost_connections_are_no_finding() -> None:
         assert not [each for each in observe(session).out if of_decoders(each)]
 
 
-SWITCH = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
-TO_HTTP2 = SWITCH.replace(b"websocket", b"h2c")
+SWITCH = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: irc\r\n\r\n"
+TO_HTTP2 = SWITCH.replace(b"irc", b"h2c")
 GOAWAY = b"\0\0\x08\7\0\0\0\0\0" + bytes(8)
 NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
 
@@ -417,7 +417,7 @@ NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
             Http().request("GET /").agent(SWITCH).client(b"\0\1").agent(b"\2"),
             2,
             1,
-            "switched to websocket",
+            "switched to irc",
         ),
         (
             Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n").client(b"abc"),
@@ -521,7 +521,7 @@ def test_a_call_that_leaves_http_did_not_end_well() -> None:
         scripted(Http().call("SendMessage", {}).agent(SWITCH).agent(b"\0"))
     ).exchanges.values()
     assert (exchange.status, outcome_of(exchange)) == (101, "cut")
-    assert exchange.how == "switched to websocket: the rest is not decoded"
+    assert exchange.how == "switched to irc: the rest is not decoded"
     (tunnel,) = observe(
         scripted(Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n"))
     ).exchanges.values()

@@ -515,9 +515,10 @@ class Observer:
         for event in events:
             if type(event) is Control or type(event) is Undecodable:
                 connection.add_unread_reason(unread_reason(event))
-                if type(event) is Control and event.name == "goaway":
+                if type(event) is Control and event.name in ("goaway", "close"):
                     who = "client" if event.direction is Direction.TO_AGENT else "agent"
-                    connection.how = connection.how or f"{who} goaway"
+                    code = event.detail.get("code", "") if event.name == "close" else ""
+                    connection.how = connection.how or f"{who} {event.name} {code}".rstrip()
         frames: list[Frame | Finding] = []
         connection.conversation.feed(events, frames)
         self._take_conversation(connection, frames, out)

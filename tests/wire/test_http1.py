@@ -234,8 +234,8 @@ def test_a_transfer_coding_that_is_not_chunked_lasts_until_eof() -> None:
 
 def test_upgrade_makes_both_directions_opaque() -> None:
     """After 101 nothing is read; what passes is counted."""
-    ask = b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    yes = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    ask = b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: irc\r\n\r\n"
+    yes = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: irc\r\n\r\n"
     steps = [
         ("C", ask),
         ("S", yes + b"\x81\x01a"),
@@ -243,7 +243,7 @@ def test_upgrade_makes_both_directions_opaque() -> None:
         ("c-eof", b""),
         ("s-eof", b""),
     ]
-    assert brief(told(steps))[2:] == [("S", 1, 101), ("S", 1, "end"), ("S", "upgrade", "websocket")]
+    assert brief(told(steps))[2:] == [("S", 1, 101), ("S", 1, "end"), ("S", "upgrade", "irc")]
     decoder = Http1Decoder()
     play(decoder, steps)
     assert decoder.counters == {"opaque_to_agent": 5, "opaque_to_client": 3}
@@ -312,7 +312,7 @@ def test_switch_to_http2(before: int) -> None:
     ]
     decoder = Http1Decoder()
     play(decoder, steps)
-    assert decoder.is_http2
+    assert decoder.protocol == "h2c"
     assert not {"opaque_to_agent", "opaque_to_client"} & decoder.counters.keys()
     sent = sum(len(data) for who, data in steps if who == "C")
     assert max(each.end for each in events if isinstance(each, Control | Head)) <= sent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from a2a_proxy.model.card_signature import CardSignature, SignatureVerdict
-from a2a_proxy.model.values import Binding, Frame
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
@@ -59,7 +59,7 @@ class CardVerifier:
 
     def _verify_frame(self, frame: Frame, binding: Binding) -> tuple[CardSignature, ...]:
         card = decode_payload(frame.payload, frame.schema)
-        if isinstance(card, dict) and binding in (Binding.JSONRPC, Binding.STDIO):
+        if isinstance(card, dict) and binding in JSONRPC_BINDINGS:
             card = card.get("result")
         if not isinstance(card, dict):
             return ()

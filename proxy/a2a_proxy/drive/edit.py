@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.drive.plan import ClientAction, PlannedCall
-from a2a_proxy.model.values import Binding, Exchange, Frame
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Exchange, Frame
 from a2a_proxy.protocol.canonical_form import canonical_payload, members_of_target
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.rest_path import match_request_line
@@ -27,7 +27,6 @@ from a2a_proxy.rules.schema.check import schema_faults
 from a2a_proxy.rules.state.records import ExchangeRecord
 from a2a_proxy.rules.state.session_state import SessionState
 
-_ENVELOPED = (Binding.JSONRPC, Binding.STDIO)
 _LABEL_PATTERN = re.compile(r"redacted-[0-9a-f]{12}")
 
 
@@ -39,14 +38,15 @@ def decode_request(step: PlannedCall) -> dict[str, Any] | None:
     """Return the first message of the client as a JSON object, or None if it is not an A2A request
     that can be read."""
     exchange, frame = step.exchange, _first_frame(step)
-    if not exchange.operation or exchange.binding not in (*_ENVELOPED, Binding.REST, Binding.GRPC):
+    readable = JSONRPC_BINDINGS | {Binding.REST, Binding.GRPC}
+    if not exchange.operation or exchange.binding not in readable:
         return None
     value: Any = (
         decode_payload(frame.payload, frame.schema)
         if frame.payload or is_protobuf(frame.schema)
         else {}
     )
-    if exchange.binding in _ENVELOPED and isinstance(value, dict):
+    if exchange.binding in JSONRPC_BINDINGS and isinstance(value, dict):
         value = value.get("params", {})
     if not isinstance(value, dict):
         return None

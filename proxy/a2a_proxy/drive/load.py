@@ -216,6 +216,8 @@ def _exchange_obstacle(exchange: Exchange) -> str:
     """Return why a call cannot be repeated, as far as its exchange shows; empty if it can."""
     if exchange.binding is Binding.WEBHOOK:
         return "a webhook, which the agent sends"
+    if exchange.status == 101:
+        return "the handshake of a WebSocket"
     if exchange.binding is Binding.OTHER and exchange.http_version.startswith("2"):
         return "it is neither A2A nor HTTP/1.1"
     if (

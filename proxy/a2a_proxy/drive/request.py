@@ -22,7 +22,7 @@ import msgspec
 from a2a_proto import ParseError, RenderError, parse
 from a2a_proxy.drive.ids import DriveIds
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
-from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect, Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.operations import LIVE_OPERATIONS, OPERATION_BY_NAME
@@ -86,8 +86,12 @@ class RequestedTarget(msgspec.Struct, frozen=True):
         return self._pipe_obstacle(target) or _target_obstacle(step, target)
 
     def _pipe_obstacle(self, target: CallTarget) -> str:
-        """Return why a call that keeps its binding cannot be made, because only one of agent and
-        call uses a pipe."""
+        """Return why a call that keeps its binding cannot be made: it is that of a WebSocket, or
+        only one of agent and call uses a pipe."""
+        if target.binding is Binding.WEBSOCKET:
+            return (
+                "calls cannot be sent over a WebSocket; choose another binding: --binding jsonrpc"
+            )
         if self.binding is Binding.STDIO and target.binding is not Binding.STDIO:
             return "it is an HTTP request, which a stdio agent does not answer"
         if self.binding not in (None, Binding.STDIO) and target.binding is Binding.STDIO:
@@ -297,7 +301,7 @@ def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
         value: Any = msgspec.json.decode(frame.payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return frame.payload
-    if binding in (Binding.JSONRPC, Binding.STDIO):
+    if binding in JSONRPC_BINDINGS:
         # The envelope has an `id` of its own, which is not a task id.
         renamed = (
             {**value, "params": ids.rename_json(value["params"])}

@@ -8,6 +8,7 @@ Independent of A2A; performs no I/O.
 - `h2_scan`: forwarding of frames, some of them changed
 - `h2_flow`: flow control when one peer is sent other DATA than the other sent
 - `hpack`: header blocks of HTTP/2
+- `websocket`: the frames of one direction of a WebSocket
 """
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -39,6 +39,8 @@ class Binding(StrEnum):
     JSONRPC = "jsonrpc"
     REST = "rest"
     STDIO = "stdio"
+    WEBSOCKET = "websocket"
+    """JSON-RPC messages on a WebSocket: a proposed binding."""
     WEBHOOK = "webhook"
     CARD = "card"
     """The agent card by plain GET: discovery, the same for all bindings."""
@@ -46,8 +48,10 @@ class Binding(StrEnum):
     """HTTP that is not A2A."""
 
 
+JSONRPC_BINDINGS = frozenset({Binding.JSONRPC, Binding.STDIO, Binding.WEBSOCKET})
+"""Bindings whose messages are JSON-RPC."""
 CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
-"""Names that the protocol defines for bindings in agent cards. A pipe has none."""
+"""Names that the protocol defines for bindings in agent cards. A pipe and a WebSocket have none."""
 
 
 class Dialect(StrEnum):
@@ -87,14 +91,14 @@ class Connection(msgspec.Struct, frozen=True):
     upstream: Text
     opened: Time
     kind: Annotated[str, Encoding.TEXT] = ""
-    """`h2c`, `http/1.1`, `stdio`, `tls`, `opaque`; empty before the first byte."""
+    """`h2c`, `http/1.1`, `websocket`, `stdio`, `tls`, `opaque`; empty before the first byte."""
     dialed: Time = 0
     peer: Text = ""
     closed: Time = 0
     """0 while open."""
     how: Text = ""
     """How it ended, with the first side to act: `client eof`, `agent reset`, `agent goaway`,
-    `refused: ...`, `proxy killed`; empty while open. A stdio agent:
+    `agent close 1001`, `refused: ...`, `proxy killed`; empty while open. A stdio agent:
     `client eof, then agent exited with code 0`, `agent killed by SIGKILL`."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
@@ -169,7 +173,7 @@ class ExchangeFields(msgspec.Struct):
     how: PeerWord = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`,
     `connection lost` (its bytes were not captured, or cannot be decoded), `proxy stopped`,
-    `proxy killed`, `refused`, `cut by --fault`, `switched to websocket: ...` (the connection left
+    `proxy killed`, `refused`, `cut by --fault`, `switched to a tunnel: ...` (the connection left
     HTTP, the rest is not decoded); empty while open. With stdio also `agent exited` (its process
     ended, and not because its client closed it), `id used again`, and `forgotten` (too many
     exchanges were open)."""

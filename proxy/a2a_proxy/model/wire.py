@@ -282,10 +282,12 @@ class Control(msgspec.Struct, frozen=True, gc=False):
     end: int
     name: str
     """`preface`, `settings`, `settings_ack`, `goaway`, `ping`, `push_promise`, `upgrade`,
-    `leniency`, `opaque`; of a stdio agent `eof`, `signal` and `exit`."""
+    `leniency`, `opaque`; of a WebSocket `ping` and `close`; of a stdio agent `eof`, `signal` and
+    `exit`."""
     detail: dict[str, object]
     """Plain JSON values. `upgrade` has `protocol` (from the Upgrade field, or `connect`) and
-    `stream`; later bytes are not decoded, except those of `h2c`. `opaque` is emitted once, for a
+    `stream`; later bytes are not decoded, except those of `h2c` and `websocket`. `close` has the
+    `code`, if there is one, and the `reason`. `opaque` is emitted once, for a
     connection that is not decoded at all: `looks_like` is `tls`, `unknown` (not HTTP), `server
     first` (the client sent nothing) or `lost` (its bytes are missing). `signal` has its name as
     `signal`; `exit` has the `code`, or the `signal` that killed the agent."""
@@ -311,7 +313,8 @@ REASON_BROKE_OFF = "broke off"
 
 
 class Framed(msgspec.Struct, frozen=True, gc=False):
-    """One message on a pipe (manual/protocol.md "Stdio framing"): its content and its framing."""
+    """One message on a pipe (manual/protocol.md "Stdio framing") or on a WebSocket: its content and
+    its framing."""
 
     direction: Direction
     began: int
@@ -321,13 +324,14 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
     byte."""
     start: int
     end: int
-    """Byte range, header block included."""
+    """Byte range, header block or frame heads included."""
     data: bytes
     """The content; its first bytes if `truncated`."""
     headers: Headers = ()
     framing: str = ""
     """The header block, U+0000 for the content, and the bytes that end it. Each Content-Length with
-    the content's true size has U+0001 as its value. Newline-delimited: `\\0\\n`."""
+    the content's true size has U+0001 as its value. Newline-delimited: `\\0\\n`. On a WebSocket
+    `permessage-deflate` if it was compressed."""
     broken: str = ""
     """`REASON_CUT_SHORT` or `REASON_BROKE_OFF`; empty if it is whole."""
     size: int = 0
@@ -336,6 +340,8 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
     sha256: bytes = b""
     """SHA-256 of the whole content; only if `truncated`, and empty if the recorder restarted in
     between."""
+    is_binary: bool = False
+    """Whether it is a binary message of a WebSocket."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):

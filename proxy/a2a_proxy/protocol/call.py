@@ -88,7 +88,7 @@ class SpanPiece(msgspec.Struct, frozen=True, gc=False):
 
 
 ReportUnassigned = Callable[[Framed, FrameKind, str, str, str, Out], None]
-"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and
+"""Function that emits a message that belongs to no call, with its kind, schema, JSON-RPC id and
 note."""
 
 
@@ -106,7 +106,7 @@ class ConnectionLink(Reference):
     )
 
     report_unassigned: ReportUnassigned
-    """Only of a pipe."""
+    """Only of a pipe and of a WebSocket."""
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self.connection = connection
@@ -294,8 +294,24 @@ class HttpStreamCall(ExchangeDecoder):
         exchange.half_close = _FIRST_ENDS.get(meaning, exchange.half_close)
         self.on_end(event, out)
         if by_agent:
-            self.close(event.at, _response_end(exchange))
+            self.close(event.at, self.response_outcome())
         self.mark_changed()
+
+    def response_outcome(self) -> str:
+        """Return `Exchange.how` at the end of the response; after some, the rest of an HTTP/1
+        connection is not decoded."""
+        exchange = self.exchange
+        if exchange.status == 101:
+            protocol = header_value(exchange.response_headers, b"upgrade").decode("latin-1")[
+                :_MAX_PROTOCOL
+            ]
+        elif (
+            exchange.method == "CONNECT" and exchange.http_version != "2" and exchange.status < 300
+        ):
+            protocol = "a tunnel"
+        else:
+            return "complete"
+        return f"{HOW_SWITCHED}{protocol}: the rest is not decoded"
 
     def handle_cut(self, event: Cut, out: Out) -> None:
         """Handle a direction that broke off. After the end of the response this is no fault,
@@ -352,7 +368,7 @@ class HttpStreamCall(ExchangeDecoder):
         """Whether nothing more can arrive on this stream, or the proxy refused the exchange."""
         return self.life is Life.OVER or self.exchange.how == "refused"
 
-    def count_bytes(self, event: Head | Body) -> None:
+    def count_bytes(self, event: Head | Body | Framed) -> None:
         """Add the bytes of an event to the count of its direction."""
         if event.direction is TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
@@ -379,20 +395,6 @@ def make_detail(
 ) -> FrameDetail:
     """Return the detail with these members."""
     return rpc_id, error_code, note, framing
-
-
-def _response_end(exchange: ExchangeState) -> str:
-    """Return `Exchange.how` at the end of the response; after some, the rest of an HTTP/1
-    connection is not decoded."""
-    if exchange.status == 101:
-        protocol = header_value(exchange.response_headers, b"upgrade").decode("latin-1")[
-            :_MAX_PROTOCOL
-        ]
-    elif exchange.method == "CONNECT" and exchange.http_version != "2" and exchange.status < 300:
-        protocol = "a tunnel"
-    else:
-        return "complete"
-    return f"{HOW_SWITCHED}{protocol}: the rest is not decoded"
 
 
 def unread_finding(
@@ -422,7 +424,7 @@ def unread_finding(
 def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
     """Return a new exchange for a request head."""
     headers, target = event.headers, event.target.decode("latin-1")
-    traceparent, version, extensions = _read_call_fields(headers)
+    traceparent, version, extensions = read_call_fields(headers)
     exchange = ExchangeState(
         id=link.shared.next_exchange(),
         connection=link.connection,
@@ -446,7 +448,7 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
 
 
 @lru_cache(256)
-def _read_call_fields(headers: Headers) -> tuple[str, str, str]:
+def read_call_fields(headers: Headers) -> tuple[str, str, str]:
     """Return `traceparent`, `A2A-Version` and `A2A-Extensions`; empty if absent."""
     extensions = header_text(headers, b"a2a-extensions") or header_text(
         headers, b"x-a2a-extensions"

@@ -30,6 +30,8 @@ _OPAQUE_REASONS: dict[object, str] = {
     "unknown": "not HTTP",
     "server first": "the agent spoke first",
 }
+DECODED_PROTOCOLS = ("h2c", "websocket")
+"""Protocols that are decoded after a switch from HTTP/1.1."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -109,7 +111,7 @@ def unread_reason(event: Control | Undecodable) -> str:
     """Return why the bytes after this event are not decoded; empty if they are."""
     if isinstance(event, Undecodable):
         return unread_note(event)
-    if event.name == "upgrade" and event.detail["protocol"] != "h2c":
+    if event.name == "upgrade" and event.detail["protocol"] not in DECODED_PROTOCOLS:
         return f"switched to {event.detail['protocol']}"
     return _OPAQUE_REASONS.get(event.detail.get("looks_like"), "") if event.name == "opaque" else ""
 

@@ -23,6 +23,7 @@ from a2a_proxy.model.wire import (
 )
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
+from a2a_proxy.protocol.bindings.websocket import Socket, WebSocketHandshake
 from a2a_proxy.protocol.call import (
     TO_CLIENT,
     ConnectionLink,
@@ -48,8 +49,10 @@ _OPAQUE_SUMMARIES: dict[object, str] = {
 """Finding texts for connections that turn out not to be HTTP. Missing bytes are not a fault of the
 peers: no text."""
 
+NOTE_AFTER_SOCKET = "after the end of the WebSocket"
 NOTE_STRAY = "outside any message"
-"""Note of bytes that an agent or client writes to the pipe between messages."""
+"""Notes of a message of a WebSocket that has ended, and of bytes that an agent or client writes to
+the pipe between messages."""
 
 
 class ConnectionConversation(State):
@@ -57,13 +60,13 @@ class ConnectionConversation(State):
     their stream is ignored."""
 
     link: ConnectionLink
-    _calls: dict[int, grpc.GrpcCall | http.HttpCall] = {}
+    _calls: dict[int, grpc.GrpcCall | http.HttpCall | WebSocketHandshake] = {}
     _answered: dict[int, None] = {}
     """Streams whose exchange is closed although its request has not ended."""
     _unread_answers: Undecodable | None = None
     """Why the agent's direction cannot be decoded; None if it can."""
-    _pipe: Pipe | None = None
-    """The calls of a stdio agent; None for other connections, whose calls have streams."""
+    _rpc_calls: Pipe | Socket | None = None
+    """The calls of a stdio agent or of a WebSocket; None while all calls have streams."""
     _seq: int = 0
     """Number of frames of the connection itself."""
     _touched: dict[int, ExchangeState] = {}
@@ -72,8 +75,9 @@ class ConnectionConversation(State):
     def attach(self, link: ConnectionLink) -> None:
         """Set the link, which is not part of the state."""
         self.link, link.touched = link, self._touched
-        if self._pipe is not None:
-            self._pipe.link, link.report_unassigned = link, self._emit_unassigned
+        if self._rpc_calls is not None:
+            self._rpc_calls.link = link
+        link.report_unassigned = self._emit_unassigned
         for call in self._open_calls():
             call.link = link
             if call.exchange.id in link.touched:
@@ -145,8 +149,13 @@ class ConnectionConversation(State):
         if type(event) is Line:
             self._emit_line(event, out)
             return
-        if self._pipe is not None:
-            self._read_pipe_event(self._pipe, event, out)
+        calls = self._rpc_calls
+        if type(calls) is Pipe:
+            self._read_pipe_event(calls, event, out)
+            return
+        if type(event) is Framed:
+            assert calls is not None
+            calls.read_message(event, out)
             return
         if type(event) is Undecodable and not event.stream:
             self._emit_undecodable(event, out)
@@ -166,6 +175,9 @@ class ConnectionConversation(State):
             call.handle_cut(event, out)
         elif type(event) is Undecodable:
             call.handle_undecodable(event, out)
+        if type(call) is WebSocketHandshake and isinstance(event, End | Cut):
+            assert type(calls) is Socket
+            calls.on_end(event, out)
         if call.is_finished:
             del self._calls[event.stream]
             self._answered.pop(event.stream, None)
@@ -233,10 +245,24 @@ class ConnectionConversation(State):
             out.append(
                 Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self.link.connection)
             )
-        if self._pipe is not None and event.name == "signal":
-            self._pipe.on_signal()
-        elif self._pipe is not None and event.name == "exit":
-            self._pipe.on_exit(msgspec.convert(event.detail, ExitFacts), event.at, out)
+        calls = self._rpc_calls
+        if event.name == "upgrade" and event.detail["protocol"] == "websocket":
+            self._open_socket(event)
+        elif type(calls) is Socket and event.name == "close":
+            calls.on_close(event)
+        elif type(calls) is Pipe and event.name == "signal":
+            calls.on_signal()
+        elif type(calls) is Pipe and event.name == "exit":
+            calls.on_exit(msgspec.convert(event.detail, ExitFacts), event.at, out)
+
+    def _open_socket(self, event: Control) -> None:
+        """Begin to read messages: the exchange of the handshake lasts as long as the socket."""
+        stream = event.detail["stream"]
+        assert isinstance(stream, int)
+        call = self._calls.get(stream)
+        if type(call) is http.HttpCall:
+            self._calls[stream] = WebSocketHandshake(self.link, call.exchange, life=call.life)
+            self._rpc_calls = Socket(self.link, handshake=call.exchange)
 
     def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:
         if event.direction == TO_CLIENT:
@@ -257,7 +283,15 @@ class ConnectionConversation(State):
         note: str,
         out: list[Frame | Finding],
     ) -> None:
-        """Emit a message that belongs to no call."""
+        """Emit a message that belongs to no call: on a WebSocket in the exchange of the handshake,
+        unless that is over."""
+        calls = self._rpc_calls
+        if type(calls) is Socket:
+            handshake = self._calls.get(calls.handshake.stream)
+            if type(handshake) is WebSocketHandshake:
+                handshake.emit_message(message, kind, schema, rpc_id, note, out)
+                return
+            note = NOTE_AFTER_SOCKET
         span = (message.began, message.start, message.end)
         self._emit_connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
 
@@ -346,7 +380,7 @@ class ConnectionConversation(State):
     def _open_calls(self) -> list[ExchangeDecoder]:
         return [
             *self._calls.values(),
-            *(self._pipe.calls.values() if self._pipe is not None else ()),
+            *(self._rpc_calls.calls.values() if self._rpc_calls is not None else ()),
         ]
 
     def find_exchange(self, number: int) -> ExchangeState | None:
@@ -366,7 +400,7 @@ def open_conversation(
     """Return the decoder of a new connection."""
     link = ConnectionLink(connection, facts, shared)
     conversation = ConnectionConversation(
-        link, _pipe=Pipe(link) if facts.transport == "stdio" else None
+        link, _rpc_calls=Pipe(link) if facts.transport == "stdio" else None
     )
     conversation.attach(link)
     return conversation

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, ConnectionTls, Exchange
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, ConnectionTls, Exchange
 from a2a_proxy.model.wire import TlsFacts
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.protocol.exchange import HOW_SWITCHED
@@ -35,7 +35,7 @@ _BINDING_LABELS = {
     Binding.WEBHOOK: "http+json",
     Binding.OTHER: "http",
 }
-_RPC_BINDINGS = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
+_RPC_BINDINGS = JSONRPC_BINDINGS | {Binding.GRPC}
 """Bindings whose requests name a method."""
 _CUT_ERROR_TYPES = {
     "client cancel": "client_cancelled",
@@ -153,7 +153,7 @@ def _rpc_attributes(exchange: Exchange) -> dict[str, Value | None]:
             "rpc.status_code": word,
             "rpc.response.status_code": word,
         }
-    if exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+    if exchange.binding in JSONRPC_BINDINGS:
         code = str(exchange.error_code) if exchange.error_code else ""
         return {
             "rpc.system.name": "jsonrpc",

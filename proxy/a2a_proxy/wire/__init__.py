@@ -1,4 +1,4 @@
-"""Decoding of bytes into wire events: HTTP/1.1, HTTP/2, gRPC, server-sent events, stdio.
+"""Decoding of bytes into wire events: HTTP/1.1, HTTP/2, gRPC, server-sent events, WebSocket, stdio.
 
 Independent of A2A; performs no I/O.
 
@@ -10,6 +10,7 @@ Connections:
 - `stdio`: two directions of a pipe
 - `http1`: one HTTP/1.1 connection
 - `http2`: one HTTP/2 connection
+- `websocket`: one WebSocket after its handshake
 - `detect`: a connection's protocol from its first bytes
 
 One direction:
@@ -18,6 +19,7 @@ One direction:
 - `grpc`: length-prefixed messages of one direction of a stream
 - `sse`: server-sent events
 - `content`: content codings
+- `deflated_messages`: compressed messages of a WebSocket
 - `http1_body`: HTTP/1.1 bodies
 
 Elements:

@@ -66,9 +66,9 @@ class ConnectionDecoder(State):
 
     @property
     def protocol(self) -> str:
-        """The kind, or `h2c` after a switch from HTTP/1.1."""
-        is_http2 = isinstance(self._decoder, Http1Decoder) and self._decoder.is_http2
-        return ProtocolKind.H2C.value if is_http2 else self.kind
+        """The kind, or `h2c` or `websocket` after a switch from HTTP/1.1."""
+        decoder = self._decoder
+        return decoder.protocol if isinstance(decoder, Http1Decoder) else self.kind
 
     @property
     def stdio(self) -> StdioDecoder | None:

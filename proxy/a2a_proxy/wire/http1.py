@@ -52,11 +52,12 @@ from a2a_proxy.wire.http1_head import (
     parse_response,
 )
 from a2a_proxy.wire.http2 import Http2Decoder
+from a2a_proxy.wire.websocket import WebSocketDecoder, agreed_extensions
 
 MAX_PIPELINED = 1 << 16
 """Maximum number of unanswered requests; no client pipelines more than a handful."""
 
-_H2C = b"h2c"
+_H2C, _WEBSOCKET = "h2c", "websocket"
 _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
 _EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
@@ -76,8 +77,8 @@ class _Http1Direction(State):
     opaque: bool = False
     """Whether no more is read as HTTP/1.1."""
     opaque_from: int = 0
-    is_http2: bool = False
-    """Whether the rest is read as HTTP/2."""
+    has_switched: bool = False
+    """Whether the rest is read by the decoder of another protocol."""
     ended: bool = False
 
     def make_opaque(self, offset: int) -> None:
@@ -105,10 +106,11 @@ class Http1Decoder(State, tag="http/1.1"):
     _is_tunnel: bool = False
     _http2_settings: bytes = b""
     """`HTTP2-Settings` of the last request that has it."""
-    _http2: Http2Decoder | None = None
-    """Decodes the bytes after a switch to HTTP/2 (RFC 7540 3.2)."""
-    _http2_shift: int = 0
-    """Added to its stream numbers: its stream 1 answers the request that asked for the switch."""
+    _next: Http2Decoder | WebSocketDecoder | None = None
+    """Decodes the bytes after a switch to HTTP/2 (RFC 7540 3.2) or to a WebSocket (RFC 6455)."""
+    _shift: int = 0
+    """Added to its stream numbers: its stream 1 is that of the request that asked for the
+    switch."""
     _leniencies: Leniencies = msgspec.field(default_factory=Leniencies)
 
     def __post_init__(self) -> None:
@@ -118,19 +120,21 @@ class Http1Decoder(State, tag="http/1.1"):
 
     @property
     def counters(self) -> dict[str, int]:
-        """`OPAQUE_COUNTERS`, and those of HTTP/2 after a switch."""
+        """`OPAQUE_COUNTERS`, and those of another protocol after a switch."""
         unread = {
             OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from
             for s in self._sides
-            if s.opaque and not s.is_http2
+            if s.opaque and not s.has_switched
         }
         found = {name: count for name, count in unread.items() if count}
-        return found if self._http2 is None else found | self._http2.counters
+        return found if self._next is None else found | self._next.counters
 
     @property
-    def is_http2(self) -> bool:
-        """Whether the connection has switched to HTTP/2."""
-        return self._http2 is not None
+    def protocol(self) -> str:
+        """`http/1.1`, or what the connection has switched to: `h2c` or `websocket`."""
+        if self._next is None:
+            return "http/1.1"
+        return _H2C if isinstance(self._next, Http2Decoder) else _WEBSOCKET
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that arrived at `at` (ns) in one direction and append events to `out`."""
@@ -152,21 +156,21 @@ class Http1Decoder(State, tag="http/1.1"):
                 return
             if not body.left:
                 self._end_message(side, base + pos)
-        if side.is_http2 and pos < size:
-            assert self._http2 is not None
-            self._feed_http2(partial(self._http2.feed, direction, data[pos:], at), out)
+        if side.has_switched and pos < size:
+            assert self._next is not None
+            self._feed_next(partial(self._next.feed, direction, data[pos:], at), out)
 
     def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes that the proxy sent in one direction, between those of the peer."""
-        if self._http2 is not None:
-            self._feed_http2(partial(self._http2.feed_ours, direction, data, at), out)
+        if self._next is not None:
+            self._feed_next(partial(self._next.feed_ours, direction, data, at), out)
         else:
             self.feed(direction, data, at, out)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
-        if self._http2 is not None:
-            self._feed_http2(partial(self._http2.feed_eof, direction, at), out)
+        if self._next is not None:
+            self._feed_next(partial(self._next.feed_eof, direction, at), out)
             return
         side = self._sides[direction]
         if side.opaque or side.ended:
@@ -180,8 +184,8 @@ class Http1Decoder(State, tag="http/1.1"):
 
     def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction, which ends both directions."""
-        if self._http2 is not None:
-            self._feed_http2(partial(self._http2.feed_reset, direction, at), out)
+        if self._next is not None:
+            self._feed_next(partial(self._next.feed_reset, direction, at), out)
             return
         side = self._sides[direction]
         if side.opaque:
@@ -192,18 +196,18 @@ class Http1Decoder(State, tag="http/1.1"):
     def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes: requests and responses can no longer be paired, so both directions
         become opaque."""
-        if self._http2 is not None:
-            self._feed_http2(partial(self._http2.feed_loss, direction, at), out)
+        if self._next is not None:
+            self._feed_next(partial(self._next.feed_loss, direction, at), out)
             return
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)
         self._pending.clear()
 
-    def _feed_http2(self, feed: Callable[[list[WireEvent]], None], out: list[WireEvent]) -> None:
-        """Append the events of a method of the HTTP/2 decoder; their streams are numbered after
-        those of HTTP/1.1."""
-        if not self._http2_shift:
+    def _feed_next(self, feed: Callable[[list[WireEvent]], None], out: list[WireEvent]) -> None:
+        """Append the events of a method of the next decoder; their streams are numbered after those
+        of HTTP/1.1."""
+        if not self._shift:
             feed(out)
             return
         events: list[WireEvent] = []
@@ -212,7 +216,7 @@ class Http1Decoder(State, tag="http/1.1"):
             if isinstance(event, Control | Framed | Line) or not event.stream:
                 out.append(event)
             else:
-                out.append(replace(event, stream=event.stream + self._http2_shift))
+                out.append(replace(event, stream=event.stream + self._shift))
 
     # Heads
 
@@ -279,11 +283,11 @@ class Http1Decoder(State, tag="http/1.1"):
                 b""
             )  # a response without a request, such as a 408 on an idle connection
         stream, method = pending[0]
-        to_http2 = (
-            parsed.status == 101
-            and parsed.upgrade.lower() == _H2C
-            and not self._sides[_TO_AGENT].opaque
-        )
+        protocol = known = ""
+        if parsed.status == 101:
+            protocol = parsed.upgrade.decode("latin-1")
+            known = "" if self._sides[_TO_AGENT].opaque else protocol.lower()
+        to_http2 = known == _H2C
         if to_http2 or (parsed.status < 200 and parsed.status != 101):
             out.append(_make_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
             if to_http2:
@@ -291,13 +295,19 @@ class Http1Decoder(State, tag="http/1.1"):
             return
         pending.popleft()
         out.append(_make_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
+        if known == _WEBSOCKET:
+            self._next = WebSocketDecoder.after_handshake(parsed.headers)
+            if self._next is not None:
+                self._begin_next(side, stream, _WEBSOCKET, end, at, out)
+                return
+            protocol = f"{protocol} with {', '.join(agreed_extensions(parsed.headers))}"
         connects = method == b"CONNECT" and parsed.status < 300
         if connects or is_bodiless(parsed.status, to_head=method == b"HEAD"):
             self._end_body(side, stream, end, at, out)
         else:
             self._begin_body(side, stream, parsed, UNTIL_CLOSE, end, at, out)
         if parsed.status == 101:
-            self._begin_tunnel(side, stream, parsed.upgrade.decode("latin-1"), end, at, out)
+            self._begin_tunnel(side, stream, protocol, end, at, out)
         elif connects:
             self._begin_tunnel(side, stream, "connect", end, at, out)
 
@@ -347,18 +357,29 @@ class Http1Decoder(State, tag="http/1.1"):
     def _leave_http1(self, side: _Http1Direction, end: int) -> None:
         """Read no more HTTP/1.1 in this direction from `end` on."""
         side.make_opaque(end)
-        if self._http2 is not None:
-            self._http2.begin_direction(side.direction, end)
-            side.is_http2 = True
+        if self._next is not None:
+            self._next.begin_direction(side.direction, end)
+            side.has_switched = True
 
     def _begin_http2(
         self, side: _Http1Direction, stream: int, end: int, at: int, out: list[WireEvent]
     ) -> None:
         """Read HTTP/2 after the head of the response and after the request."""
-        self._http2 = Http2Decoder()
-        self._http2.begin_after_upgrade(self._http2_settings)
-        self._http2_shift = stream - 1
-        self._begin_tunnel(side, stream, _H2C.decode(), end, at, out)
+        self._next = http2 = Http2Decoder()
+        http2.begin_after_upgrade(self._http2_settings)
+        self._begin_next(side, stream, _H2C, end, at, out)
+
+    def _begin_next(
+        self,
+        side: _Http1Direction,
+        stream: int,
+        protocol: str,
+        end: int,
+        at: int,
+        out: list[WireEvent],
+    ) -> None:
+        self._shift = stream - 1
+        self._begin_tunnel(side, stream, protocol, end, at, out)
 
     def _begin_tunnel(
         self,
@@ -380,8 +401,8 @@ class Http1Decoder(State, tag="http/1.1"):
                 self._leave_http1(
                     each, end if each is side else each.start if held else each.offset
                 )
-                if held and self._http2 is not None:
-                    self._feed_http2(partial(self._http2.feed, each.direction, held, at), out)
+                if held and self._next is not None:
+                    self._feed_next(partial(self._next.feed, each.direction, held, at), out)
 
     # Ends
 

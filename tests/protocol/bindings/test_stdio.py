@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
-from a2a_proxy.protocol.bindings import stdio
+from a2a_proxy.protocol.bindings import rpc_calls
 from a2a_proxy.protocol.describe import describe_frame
 from support_observer import Seen, bytewise, observe
 from support_pipe import COMMAND, DOWN, UP, Stdio, framed
@@ -126,7 +126,7 @@ def test_interleaved_calls_and_a_stream() -> None:
     assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.RESPONSE]
     assert seen.exchanges[1].states == ("submitted", "working", "completed")
     assert hows(seen) == ["complete", "complete"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_SECOND_RESPONSE)]
+    assert loose(seen) == [(FrameKind.OTHER, rpc_calls.NOTE_SECOND_RESPONSE)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_end_of_a_stream_is_inferred(last: dict[str, Any]) -> None:
     seen = look(session)
     assert hows(seen) == ["complete"]
     assert seen.exchanges[1].closed == frames(seen, 1)[-1].at
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_AFTER_END)]
+    assert loose(seen) == [(FrameKind.OTHER, rpc_calls.NOTE_AFTER_END)]
 
 
 def test_a_message_in_a_task_stream_does_not_end_it() -> None:
@@ -175,8 +175,8 @@ def test_a_message_in_a_task_stream_does_not_end_it() -> None:
     seen = look(session.closed())
     assert seen.exchanges[1].states == ("working", "completed")
     assert loose(seen) == [
-        (FrameKind.OTHER, stdio.NOTE_REPEATED_SNAPSHOT),
-        (FrameKind.OTHER, stdio.NOTE_AFTER_END),
+        (FrameKind.OTHER, rpc_calls.NOTE_REPEATED_SNAPSHOT),
+        (FrameKind.OTHER, rpc_calls.NOTE_AFTER_END),
     ]
 
 
@@ -192,14 +192,14 @@ def test_ids_are_reusable_after_the_call_has_ended() -> None:
         task("WORKING")
     ).closed()
     seen = look(session)
-    assert hows(seen) == ["complete", stdio.HOW_ID_REUSED, "complete"]
+    assert hows(seen) == ["complete", rpc_calls.HOW_ID_REUSED, "complete"]
     assert [frames(seen, number)[0].note for number in (1, 2, 3)] == [
         "",
         "",
-        stdio.NOTE_ID_IN_FLIGHT,
+        rpc_calls.NOTE_ID_IN_FLIGHT,
     ]
     assert seen.exchanges[3].task_id == "t-2"
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
+    assert loose(seen) == [(FrameKind.OTHER, rpc_calls.NOTE_UNCLEAR_ID)]
 
 
 def test_an_interrupted_stream_ends_without_fault() -> None:
@@ -310,7 +310,7 @@ def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
         session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
     seen = look(session.closed())
     assert (hows(seen), kinds(seen, 1)) == (["complete"], [FrameKind.REQUEST, FrameKind.RESPONSE])
-    assert loose(seen)[0] == (FrameKind.OTHER, stdio.NOTE_SECOND_RESPONSE)
+    assert loose(seen)[0] == (FrameKind.OTHER, rpc_calls.NOTE_SECOND_RESPONSE)
     assert [each.rpc_id for each in frames(seen, 1)] == [asked, answered]
 
 
@@ -322,7 +322,7 @@ def test_unusual_ids_are_distinct(asked: str, answered: str) -> None:
     """Also ids that JSON-RPC does not allow, and numbers out of range."""
     session = Stdio().write(framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask"}}'.encode()))
     session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
-    assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID)
+    assert loose(look(session.closed()))[0] == (FrameKind.OTHER, rpc_calls.NOTE_UNKNOWN_ID)
 
 
 def test_frames_outside_calls_are_kept() -> None:
@@ -338,15 +338,15 @@ def test_frames_outside_calls_are_kept() -> None:
     ).signal().exit(2)
     seen = look(session.closed())
     assert loose(seen) == [
-        (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID),
-        (FrameKind.OTHER, stdio.NOTE_FROM_AGENT),
+        (FrameKind.OTHER, rpc_calls.NOTE_UNKNOWN_ID),
+        (FrameKind.OTHER, rpc_calls.NOTE_FROM_AGENT),
         (FrameKind.OTHER, "handshake"),
         (FrameKind.OTHER, "handshakeAck"),
         (FrameKind.OTHER, "answer to the agent"),
-        (FrameKind.OTHER, stdio.NOTE_NOT_JSONRPC),
-        (FrameKind.OTHER, stdio.NOTE_NOT_JSONRPC),
+        (FrameKind.OTHER, rpc_calls.NOTE_NOT_JSONRPC),
+        (FrameKind.OTHER, rpc_calls.NOTE_NOT_JSONRPC),
         (FrameKind.OTHER, "outside any message"),
-        (FrameKind.UNDECODABLE, stdio.NOTE_NOT_JSON),
+        (FrameKind.UNDECODABLE, rpc_calls.NOTE_NOT_JSON),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "signal"),
         (FrameKind.UNDECODABLE, "broke off"),
@@ -381,7 +381,7 @@ def test_notifications_of_the_agent() -> None:
     assert kinds(seen, 1) == [FrameKind.REQUEST, FrameKind.EVENT, FrameKind.EVENT]
     assert seen.exchanges[1].states == ("working", "completed")
     assert hows(seen) == ["complete"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_FROM_AGENT)]
+    assert loose(seen) == [(FrameKind.OTHER, rpc_calls.NOTE_FROM_AGENT)]
 
 
 def test_an_error_without_an_id_answers_the_only_call() -> None:
@@ -441,17 +441,22 @@ def test_the_extended_card_is_learned() -> None:
 
 def test_the_number_of_open_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held is bounded."""
-    monkeypatch.setattr(stdio, "MAX_OPEN_CALLS", 2)
-    monkeypatch.setattr(stdio, "MAX_FINISHED_CALLS", 1)
+    monkeypatch.setattr(rpc_calls, "MAX_OPEN_CALLS", 2)
+    monkeypatch.setattr(rpc_calls, "MAX_FINISHED_CALLS", 1)
     session = Stdio()
     for number in range(4):
         session.call("GetTask", {"id": "t-1"}, number)
     session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
     seen = observe(session.closed().session())
-    assert hows(seen) == [stdio.HOW_FORGOTTEN, stdio.HOW_FORGOTTEN, "complete", "proxy stopped"]
+    assert hows(seen) == [
+        rpc_calls.HOW_FORGOTTEN,
+        rpc_calls.HOW_FORGOTTEN,
+        "complete",
+        "proxy stopped",
+    ]
     assert loose(seen) == [
-        (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID),
-        (FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID),
+        (FrameKind.OTHER, rpc_calls.NOTE_UNKNOWN_ID),
+        (FrameKind.OTHER, rpc_calls.NOTE_UNCLEAR_ID),
     ]
 
 

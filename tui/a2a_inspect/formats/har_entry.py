@@ -12,7 +12,15 @@ from urllib.parse import parse_qsl, quote
 
 from a2a_inspect.data.finding_words import finding_facts
 from a2a_inspect.data.frame_objects import frame_object
-from a2a_proxy.model.values import Binding, Connection, Exchange, Finding, Frame, FrameKind
+from a2a_proxy.model.values import (
+    JSONRPC_BINDINGS,
+    Binding,
+    Connection,
+    Exchange,
+    Finding,
+    Frame,
+    FrameKind,
+)
 from a2a_proxy.model.wire import Direction, Headers
 from a2a_proxy.present import text
 from a2a_proxy.present.text import exchange_object
@@ -148,7 +156,7 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
 
 def _http_method(exchange: Exchange) -> str:
     """Return the HTTP method; `exchange.method` has the JSON-RPC or gRPC method if there is one."""
-    is_rpc = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
+    is_rpc = exchange.binding in JSONRPC_BINDINGS | {Binding.GRPC}
     return "POST" if is_rpc else exchange.method
 
 
@@ -220,7 +228,7 @@ def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
 def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
     if exchange.binding is Binding.GRPC:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
-    if exchange.binding is not Binding.STDIO and frame.framing:
+    if exchange.binding not in (Binding.STDIO, Binding.WEBSOCKET) and frame.framing:
         with contextlib.suppress(UnicodeEncodeError):  # a framing that was never on a wire
             return rebuild_event(frame.framing, frame.payload)
     return frame.payload

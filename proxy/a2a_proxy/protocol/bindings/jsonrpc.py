@@ -84,6 +84,9 @@ _decode_error = msgspec.json.Decoder(ErrorShape).decode
 
 NOTE_BARE = "without envelope"
 """First part of the note of an event that is a result without its JSON-RPC envelope."""
+NOTE_EVENT_MEMBER = "in `event`"
+"""Note of an event that is the member `event` of its message, in place of `result`; its payload is
+that member."""
 _RESPONSE, _EVENT, _NO_EVENT = FrameKind.RESPONSE, FrameKind.EVENT, EventKind.NONE
 _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
@@ -275,6 +278,22 @@ def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     read_one_response(call, sse_event, _EVENT, out, note, sse_event.framing)
 
 
+def read_event_member(
+    call: ExchangeDecoder, body: ByteSpan, event: bytes, rpc_id: str, out: Out, framing: str
+) -> None:
+    """Emit an event that is the member `event` of its message."""
+    span = _span_of_item(body, event)
+    try:
+        result = decode_result(event)
+        summary = summarise_result(result, streaming=True)
+    except UNREADABLE_ERRORS:
+        result, summary = None, summarise_leniently(decode_untyped(event), streaming=True)
+    if result is not None:
+        _learn_from_result(call, result, summary)
+    detail = (rpc_id, 0, NOTE_EVENT_MEMBER, framing)
+    call.emit_frame(out, TO_CLIENT, _EVENT, span, JSON, summary, detail)
+
+
 def read_one_response(
     call: ExchangeDecoder,
     body: ByteSpan,
@@ -313,6 +332,14 @@ _OTHER_ANSWER_OPERATIONS = frozenset(
     name for name, operation in OPERATION_BY_NAME.items() if operation.answer not in _EVENT_ANSWERS
 )
 """Operations whose result is neither a Task nor a Message."""
+
+
+def _learn_from_result(call: ExchangeDecoder, result: ResultShape, summary: Summary) -> None:
+    """Set the dialect that a result shows."""
+    if call.guessed:
+        _correct_dialect(call, result)
+    if summary[6] and call.exchange.dialect is Dialect.V1_0:
+        call.exchange.dialect = Dialect.V1_1
 
 
 def _correct_dialect(call: ExchangeDecoder, result: ResultShape) -> None:
@@ -423,7 +450,7 @@ def _emit_without_envelope(
         and _emit_bare_event(call, body, out, note, framing)
     ):
         return
-    if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
+    if kind is _RESPONSE and call.exchange.binding is Binding.JSONRPC:
         other.read_response(call, body, out, framing)
     else:
         detail = make_detail(note="not JSON-RPC", framing=framing)
@@ -442,10 +469,7 @@ def _emit_bare_event(
         return False
     if summary[0] in (_NO_EVENT, EventKind.UNKNOWN):
         return False
-    if call.guessed:
-        _correct_dialect(call, result)
-    if summary[6] and call.exchange.dialect is Dialect.V1_0:
-        call.exchange.dialect = Dialect.V1_1
+    _learn_from_result(call, result, summary)
     call.record_error(call.exchange.status, "events without JSON-RPC envelope")
     detail = make_detail(note=f"{NOTE_BARE}, {note}" if note else NOTE_BARE, framing=framing)
     call.emit_frame(out, TO_CLIENT, _EVENT, body, JSON, summary, detail)

@@ -4,7 +4,7 @@ type."""
 from functools import lru_cache
 from http import HTTPStatus
 
-from a2a_proxy.model.values import Binding, ExchangeFields, FrameKind
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, ExchangeFields, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
     TO_AGENT,
@@ -38,7 +38,7 @@ INSIDE = "answer inside "
 """Errors of calls whose answer is in a wrong container."""
 _EXPECTED_FORMATS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "JSON", Binding.CARD: "JSON"}
 
-_CALL_BINDINGS = frozenset({*_EXPECTED_FORMATS, Binding.GRPC, Binding.STDIO})
+_CALL_BINDINGS = JSONRPC_BINDINGS | {*_EXPECTED_FORMATS, Binding.GRPC}
 
 
 def is_json(headers: Headers) -> bool:
@@ -167,9 +167,9 @@ def _has_result(call: ExchangeDecoder) -> bool:
         return False
     if exchange.binding is Binding.GRPC:
         return True
-    if not exchange.rpc_id and exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+    if not exchange.rpc_id and exchange.binding in JSONRPC_BINDINGS:
         return False
-    return exchange.binding is Binding.STDIO or is_certain_call(
+    return exchange.binding in (Binding.STDIO, Binding.WEBSOCKET) or is_certain_call(
         exchange, call.link.shared.get_card(call.exchange.agent)
     )
 

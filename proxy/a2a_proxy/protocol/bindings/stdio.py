@@ -5,117 +5,24 @@ A streaming call has several responses with the same id, and no message marks it
 `protocol.stream_life` decides it.
 """
 
-import msgspec
-
-from a2a_proxy.model.saved_state import State
-from a2a_proxy.model.values import Binding, EventKind, FrameKind
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import Cut, End, ExitFacts, Framed
-from a2a_proxy.protocol.bindings import jsonrpc
+from a2a_proxy.protocol.bindings.rpc_calls import MessageKind, RpcCalls
 from a2a_proxy.protocol.call import (
     TO_AGENT,
-    TO_CLIENT,
-    ConnectionLink,
-    ExchangeDecoder,
     Out,
     SpanPiece,
     exchange_end_of_cut,
-    header_text,
-    make_detail,
+    read_call_fields,
 )
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
-from a2a_proxy.protocol.json_summary import summarise_leniently
-from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
-from a2a_proxy.protocol.stream_life import (
-    PIPE_LIFE,
-    PipeEvent,
-    PipeLife,
-    PipeMeaning,
-    pipe_event_of,
-)
-from a2a_proxy.protocol.summary import NO_SUMMARY
 
-MAX_OPEN_CALLS = 10_000
-"""Maximum number of open calls; beyond that, the oldest is closed."""
-MAX_FINISHED_CALLS = 10_000
-"""Number of ids of finished calls that are remembered."""
-_MAX_EXACT_INTEGER = 2**53
-"""Below this, a number with a decimal point is the same in every JSON reader."""
-
-NOTE_UNKNOWN_ID = "unknown id"
-NOTE_AFTER_END = "after the end of the stream"
-NOTE_REPEATED_SNAPSHOT = "the task once more, after the end of the stream"
-NOTE_SECOND_RESPONSE = "second response"
-NOTE_UNCLEAR_ID = "its id stands for several calls"
-NOTE_ID_IN_FLIGHT = "id in flight"
-NOTE_FROM_AGENT = "from the agent"
-NOTE_NOT_JSON = "not JSON"
-NOTE_NOT_JSONRPC = "no JSON-RPC message"
-NOTE_TOO_LARGE = "too large to be read"
-"""Notes of messages that belong to no call, by which rules recognise them; `NOTE_ID_IN_FLIGHT` is a
-note of a call."""
-HOW_FORGOTTEN, HOW_ID_REUSED = "forgotten", "id used again"
-"""Values of `Exchange.how` for calls that no peer ended."""
 HOW_AGENT_EXITED = "agent exited"
 
 
-class _MessageKind(msgspec.Struct):
-    """The members that determine the kind of a message."""
-
-    jsonrpc: msgspec.Raw = msgspec.Raw()
-    id: msgspec.Raw = msgspec.Raw()
-    method: msgspec.Raw = msgspec.Raw()
-    result: msgspec.Raw = msgspec.Raw()
-    error: msgspec.Raw = msgspec.Raw()
-    type: msgspec.Raw = msgspec.Raw()
-
-
-_decode_message_kind = msgspec.json.Decoder(_MessageKind).decode
-_decode_any = msgspec.json.Decoder(msgspec.Raw).decode
-_HANDSHAKES = {b'"handshake"': "handshake", b'"handshakeAck"': "handshakeAck"}
-_PROXY_ENDS = ("connection lost", "proxy stopped", "proxy killed")
-
-
-class StdioCall(ExchangeDecoder):
-    """One call on a pipe."""
-
-    life: PipeLife = PipeLife.QUIET
-    unclear: bool = False
-    """Whether its id was also the id of another call that was still open."""
-
-    def read_request(self, message: Framed, out: Out, note: str) -> None:
-        """Emit the client's message."""
-        jsonrpc.read_one_request(self, message, out, note, message.framing)
-
-    def read_response(self, message: Framed, out: Out) -> bool:
-        """Emit a response of the agent; return whether it is the last one."""
-        exchange = self.exchange
-        exchange.bytes_to_client += message.end - message.start
-        if not exchange.response_started:
-            exchange.response_started = message.began
-            exchange.response_headers = message.headers
-        streams = exchange.streaming
-        kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
-        jsonrpc.read_one_response(self, message, kind, out, framing=message.framing)
-        event = pipe_event_of(out[-1]) if streams else PipeEvent.RESPONSE
-        return self.apply_event(event) is not PipeMeaning.CONTINUES
-
-    def apply_event(self, event: PipeEvent) -> PipeMeaning:
-        """Apply an event to the life of the call; return what it means."""
-        self.life, meaning = PIPE_LIFE[self.life, event]
-        return meaning
-
-
-class Pipe(State):
+class Pipe(RpcCalls, tag="stdio"):
     """The calls of one pipe."""
 
-    link: ConnectionLink
-    calls: dict[str, StdioCall] = {}
-    """Open calls by the keys of their ids; a notification of the client is closed at once."""
-    _finished: dict[str, tuple[str, int]] = {}
-    """Keys of the ids of finished calls -> the note for later messages with this id, and the last
-    state; the first finished comes first."""
-    _count: int = 0
     _client_left: bool = False
     """Whether the client closed the pipe before the agent did."""
     _has_signal: bool = False
@@ -123,88 +30,10 @@ class Pipe(State):
     """Whether the agent closed its output."""
     _exit: ExitFacts | None = None
 
-    # --- messages
-
-    def read_message(self, message: Framed, out: Out) -> None:
-        """Decode one message of either side."""
-        if message.broken or message.truncated:
-            note = message.broken or NOTE_TOO_LARGE
-            self.link.report_unassigned(message, FrameKind.UNDECODABLE, TEXT, "", note, out)
-            return
-        try:
-            shape = _decode_message_kind(message.data)
-        except UNREADABLE_ERRORS:
-            readable = _is_json(message.data)
-            kind = FrameKind.OTHER if readable else FrameKind.UNDECODABLE
-            schema = JSON if readable else TEXT if _is_text(message.data) else BYTES
-            self.link.report_unassigned(
-                message, kind, schema, "", NOTE_NOT_JSONRPC if readable else NOTE_NOT_JSON, out
-            )
-            return
-        rpc_id = jsonrpc.text_of_id(shape.id)
-        if message.direction is TO_AGENT:
-            self._read_from_client(message, shape, rpc_id, out)
-        else:
-            self._read_from_agent(message, shape, rpc_id, out)
-
-    def _read_from_client(
-        self, message: Framed, shape: _MessageKind, rpc_id: str, out: Out
-    ) -> None:
-        if not shape.method:
-            answer = (
-                "answer to the agent"
-                if shape.result or shape.error
-                else _note_of_odd_message(shape)
-            )
-            self.link.report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, answer, out)
-            return
-        key = _normalise_id(rpc_id)
-        before = self.calls.get(key)
-        note = ""
-        if before is not None:
-            replaced = before.apply_event(PipeEvent.ID_USED_AGAIN) is PipeMeaning.REPLACED
-            note = NOTE_ID_IN_FLIGHT if replaced else ""
-            self._finish_call(key, before, message.at, HOW_ID_REUSED if replaced else "complete")
-        call = StdioCall(self.link, self._open_exchange(message))
-        call.exchange.rpc_id = rpc_id
-        call.unclear = bool(note)
-        call.read_request(message, out, note)
-        if not rpc_id:  # a notification has no response
-            call.close(message.at, "complete")
-            return
-        self._finished.pop(key, None)
-        self.calls[key] = call
-        if len(self.calls) > MAX_OPEN_CALLS:
-            oldest = next(iter(self.calls))
-            self._finish_call(oldest, self.calls[oldest], message.at, HOW_FORGOTTEN)
-
-    def _read_from_agent(self, message: Framed, shape: _MessageKind, rpc_id: str, out: Out) -> None:
-        if shape.method:
-            self.link.report_unassigned(
-                message, FrameKind.OTHER, JSON, rpc_id, NOTE_FROM_AGENT, out
-            )
-            return
-        if not (shape.result or shape.error):
-            self.link.report_unassigned(
-                message, FrameKind.OTHER, JSON, rpc_id, _note_of_odd_message(shape), out
-            )
-            return
-        key = _normalise_id(rpc_id)
-        call = self.calls.get(key)
-        if (
-            call is None and rpc_id in ("null", "") and len(self.calls) == 1
-        ):  # the agent could not read the id
-            key, call = next(iter(self.calls.items()))
-        if call is None:
-            note, state = self._finished.get(key, (NOTE_UNKNOWN_ID, 0))
-            if note == NOTE_AFTER_END and state and _is_repeated_snapshot(shape.result, state):
-                note = NOTE_REPEATED_SNAPSHOT
-            self.link.report_unassigned(message, FrameKind.OTHER, JSON, rpc_id, note, out)
-        elif call.read_response(message, out):
-            self._finish_call(key, call, message.at, "complete")
-
-    def _open_exchange(self, message: Framed) -> ExchangeState:
+    def open_exchange(self, message: Framed, shape: MessageKind) -> ExchangeState:  # noqa: ARG002
+        """Return the exchange of a new call; its header block has the fields of the call."""
         link, headers = self.link, message.headers
+        traceparent, version, extensions = read_call_fields(headers)
         self._count += 1
         exchange = ExchangeState(
             id=link.shared.next_exchange(),
@@ -215,10 +44,9 @@ class Pipe(State):
             request_headers=headers,
             request_ended=message.at,
             half_close="client",
-            traceparent=header_text(headers, b"traceparent"),
-            version_header=header_text(headers, b"a2a-version"),
-            extensions=header_text(headers, b"a2a-extensions")
-            or header_text(headers, b"x-a2a-extensions"),
+            traceparent=traceparent,
+            version_header=version,
+            extensions=extensions,
             agent=link.facts.upstream,
             client=link.facts.client,
         )
@@ -251,13 +79,13 @@ class Pipe(State):
         how, note = exchange_end_of_cut(event), event.how
         if event.how not in ("reset", "lost") and (self._exit is not None or self._output_closed):
             how, note = self._exit_outcome() if self._exit is not None else ("agent gone", "eof")
-        self._cut_all_calls(SpanPiece(event.at, event.at, event.start, event.start), how, note, out)
+        self.cut_all_calls(SpanPiece(event.at, event.at, event.start, event.start), how, note, out)
 
     def _close_if_over(self, at: int, start: int, out: Out) -> None:
         """Close all calls if the output is closed and the process has ended, because nothing more
         can arrive."""
         if self._output_closed and self._exit is not None:
-            self._cut_all_calls(SpanPiece(at, at, start, start), *self._exit_outcome(), out)
+            self.cut_all_calls(SpanPiece(at, at, start, start), *self._exit_outcome(), out)
 
     def _exit_outcome(self) -> tuple[str, str]:
         """Return `Exchange.how` for the calls that the agent's exit leaves open, and the note of
@@ -265,70 +93,3 @@ class Pipe(State):
         assert self._exit is not None
         is_intended = self._has_signal or (self._client_left and self._exit.code == 0)
         return "client gone" if is_intended else HOW_AGENT_EXITED, self._exit.description
-
-    def _cut_all_calls(self, place: SpanPiece, how: str, note: str, out: Out) -> None:
-        side = TO_AGENT if how.startswith("client") else TO_CLIENT
-        event = PipeEvent.PIPE_LOST if how in _PROXY_ENDS else PipeEvent.PIPE_ENDED
-        for rpc_id, call in list(self.calls.items()):
-            if call.apply_event(event) is PipeMeaning.COMPLETE:
-                self._finish_call(rpc_id, call, place.at, "complete")
-                continue
-            call.emit_frame(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
-            self._finish_call(rpc_id, call, place.at, how)
-
-    def _finish_call(self, rpc_id: str, call: StdioCall, at: int, how: str) -> None:
-        call.close(at, how)
-        call.mark_changed()
-        del self.calls[rpc_id]
-        clear = how == "complete" and not call.unclear
-        note = (
-            (NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE)
-            if clear
-            else NOTE_UNCLEAR_ID
-        )
-        self._finished[rpc_id] = note, call.exchange.state
-        if len(self._finished) > MAX_FINISHED_CALLS:
-            del self._finished[next(iter(self._finished))]
-
-
-def _normalise_id(rpc_id: str) -> str:
-    """Return the same text for ids of equal value in different JSON spellings: `"a/b"` and
-    `"a\\/b"`, 1 and 1.0."""
-    if rpc_id.removeprefix("-").isdigit() or (rpc_id[:1] == '"' and "\\" not in rpc_id):
-        return rpc_id
-    try:
-        value = msgspec.json.decode(rpc_id)
-        whole = type(value) is float and abs(value) < _MAX_EXACT_INTEGER and value.is_integer()
-        return msgspec.json.encode(int(value) if whole else value).decode()
-    except UNREADABLE_ERRORS:
-        return rpc_id
-
-
-def _note_of_odd_message(shape: _MessageKind) -> str:
-    return _HANDSHAKES.get(bytes(shape.type), NOTE_NOT_JSONRPC)
-
-
-def _is_repeated_snapshot(result: msgspec.Raw, state: int) -> bool:
-    """Whether the result is a snapshot of the task in the state in which its stream ended; some
-    agents send one last."""
-    try:
-        event, *_, shown = summarise_leniently(msgspec.json.decode(result), True)[:6]
-    except UNREADABLE_ERRORS:
-        return False
-    return event is EventKind.TASK and shown == state
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        _decode_any(data)
-    except UNREADABLE_ERRORS:
-        return False
-    return True
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -16,7 +16,7 @@ from typing import Any
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES, FILE_MEMBERS, enum_words
 from a2a_proto.shapes.protobuf_shapes import nested_members
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect
 from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES, SCHEME_WRAPPERS
@@ -24,7 +24,6 @@ from a2a_proxy.replay.convert.form import DialectForm, OldForm, split_push_confi
 
 OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
 """Dialects whose JSON differs from 1.0."""
-_RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 
 
 _KINDS = {shape: kind for kind, (_, shape) in EVENT_SHAPES.items()}
@@ -221,7 +220,7 @@ def form_of(dialect: Dialect, binding: Binding) -> DialectForm:
     form."""
     if dialect not in OLD_DIALECTS:
         return DialectForm()
-    return OldJson(dialect) if binding in (*_RPC_BINDINGS, Binding.WEBHOOK) else OldProto()
+    return OldJson(dialect) if binding in (*JSONRPC_BINDINGS, Binding.WEBHOOK) else OldProto()
 
 
 def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
@@ -241,13 +240,13 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
         converted = _convert_list(value, "configs", form.convert_push_config)
         return (
             converted.get("configs", [])
-            if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS
+            if dialect in OLD_DIALECTS and binding in JSONRPC_BINDINGS
             else converted
         )
     if expected is ResponseKind.CARD:
         return convert_card(value, binding)
     if expected is ResponseKind.EMPTY:
-        return None if binding in _RPC_BINDINGS and dialect in OLD_DIALECTS else value
+        return None if binding in JSONRPC_BINDINGS and dialect in OLD_DIALECTS else value
     return form.convert_event(value)
 
 

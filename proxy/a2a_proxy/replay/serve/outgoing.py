@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proto import RenderError
-from a2a_proxy.model.values import Binding, Dialect, FrameKind
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect, FrameKind
 from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.canonical_form import canonical_body
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
@@ -26,7 +26,6 @@ from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.script import LineKind, PlayerSend, RecordedCall
 
-_RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"
 """Trailing metadata of a refused gRPC call: the detail as JSON."""
 _IMPLEMENTATION_DEFINED = -32000
@@ -161,7 +160,7 @@ def recorded_form(
     """
     call, line, request = playback.call, send.line, playback.request
     same = call.dialect is request.dialect and (
-        call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS}
+        call.binding is request.binding or {call.binding, request.binding} <= {*JSONRPC_BINDINGS}
     )
     if not same or line is None or line.schema != JSON or len(line.raw) > _MAX_COMPARED_BYTES:
         return None
@@ -250,7 +249,7 @@ def error_of(
         decode_payload(line.raw, line.schema) if line is not None and line.raw else send.value
     )
     value = to_live_value(recorded)
-    if call.binding not in _RPC_BINDINGS:
+    if call.binding not in JSONRPC_BINDINGS:
         raw_body = line.raw if line is not None and value == recorded else b""
         return msgspec.structs.replace(parse_rest_response(value, call.status), raw_body=raw_body)
     if isinstance(value, dict) and "error" in value:

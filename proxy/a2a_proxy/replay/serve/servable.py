@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proto import RenderError
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
@@ -82,7 +82,7 @@ def unservable_reason(call: RecordedCall, binding: Binding) -> str:
         return "a live stream is served only on its recorded binding"
     if call.dialect in _RPC_ONLY_DIALECTS and binding in (Binding.REST, Binding.GRPC):
         return f"{call.dialect} has no {binding}"
-    if binding in (Binding.JSONRPC, Binding.STDIO) and not _has_rpc_method(call):
+    if binding in JSONRPC_BINDINGS and not _has_rpc_method(call):
         return f"{call.operation} is not a method of JSON-RPC {call.dialect}"
     if (
         binding is Binding.STDIO

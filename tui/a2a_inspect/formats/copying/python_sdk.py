@@ -5,7 +5,7 @@ from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_proxy.model.values import Binding, Dialect
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect
 from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import RestMatch
@@ -200,7 +200,7 @@ def _request_parameters(call: CopiedCall) -> dict[str, Any]:
     if call.exchange.binding is Binding.REST:
         return _rest_parameters(call)
     value = call.request_value() if call.first_request().payload else {}
-    if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+    if call.exchange.binding in JSONRPC_BINDINGS:
         value = value.get("params", {}) if isinstance(value, dict) else None
     if not isinstance(value, dict):
         raise NotOffered("its parameters are not an object")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
-from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
+from a2a_proxy.protocol.bindings.rpc_calls import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.values import Actor, Frame, FrameKind, Severity
 from a2a_proxy.model.wire import REASON_BROKE_OFF, Direction
-from a2a_proxy.protocol.bindings.stdio import (
-    HOW_AGENT_EXITED,
+from a2a_proxy.protocol.bindings.rpc_calls import (
     NOTE_AFTER_END,
     NOTE_FROM_AGENT,
     NOTE_ID_IN_FLIGHT,
     NOTE_SECOND_RESPONSE,
     NOTE_UNKNOWN_ID,
 )
+from a2a_proxy.protocol.bindings.stdio import HOW_AGENT_EXITED
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, RPC, EvidenceScope, FrameFlag, HookPoint

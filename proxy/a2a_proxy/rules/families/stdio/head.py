@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.values import FrameKind, Severity
 from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Direction
-from a2a_proxy.protocol.bindings.stdio import NOTE_NOT_JSON, NOTE_NOT_JSONRPC
+from a2a_proxy.protocol.bindings.rpc_calls import NOTE_NOT_JSON, NOTE_NOT_JSONRPC
 from a2a_proxy.protocol.conversation import NOTE_STRAY
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
