@@ -72,6 +72,8 @@ def test_requests_in_every_split() -> None:
         (b"http://a.test/x#part", "a.test:80", b"/x", b"a.test"),
         (b"http://[::1]:9/x", "[::1]:9", b"/x", b"[::1]:9"),
         (b"https://a.test/x", "https://a.test:443", b"/x", b"a.test"),
+        (b"ws://a.test/x", "a.test:80", b"/x", b"a.test"),
+        (b"WSS://a.test/x", "https://a.test:443", b"/x", b"a.test"),
     ],
 )
 def test_targets(target: bytes, origin: str, path: bytes, host: bytes) -> None:

@@ -28,7 +28,7 @@ _CONNECT_TARGET = re.compile(
     rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE
 )
 _TARGET = re.compile(
-    rb"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,"
+    rb"(https?|wss?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,"
     rb"5}))?((?:[/?][^#]*)?)(?:#.*)?",
     re.IGNORECASE,
 )
@@ -224,7 +224,7 @@ def _parse_target(method: bytes, target: bytes) -> ForwardTarget | Problem:
     found = _TARGET.fullmatch(target)
     if found is None:
         return _explain_target(method, target)
-    tls = found[1].lower() == b"https"
+    tls = found[1].lower() in (b"https", b"wss")
     port = int(found[3]) if found[3] else HTTPS_PORT if tls else HTTP_PORT
     if not 0 < port < 65536:
         return _BAD_URL
@@ -243,7 +243,7 @@ def _explain_target(method: bytes, target: bytes) -> Problem:
     scheme = _SCHEME.match(target)
     if scheme is None:
         return replace(_refuse(f"its target names no origin; {_FORM_HINT}"), hint=USE_HINT)
-    if scheme[1].lower() in (b"http", b"https"):
+    if scheme[1].lower() in (b"http", b"https", b"ws", b"wss"):
         return _BAD_URL
     return _refuse(f"{scheme[1][:_LONGEST_SHOWN].decode()}:// URLs are not forwarded")
 
