@@ -9,9 +9,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
+from a2a_proxy.model.values import (
+    JSONRPC_BINDINGS,
+    Binding,
+    Dialect,
+    EventKind,
+    Exchange,
+    Frame,
+    FrameKind,
+)
 from a2a_proxy.model.wire import Direction, Headers
-from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
+from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE, NOTE_EVENT_MEMBER
 from a2a_proxy.protocol.canonical import CanonicalForm
 from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
@@ -19,7 +27,7 @@ from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
 from a2a_proxy.redaction.labels import is_withheld
-from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, decode_status
@@ -226,12 +234,15 @@ class RuleContext:
     @property
     def is_enveloped(self) -> bool:
         """Whether the messages are JSON-RPC."""
-        return self.exchange.binding in ENVELOPE
+        return self.exchange.binding in JSONRPC_BINDINGS
 
     @property
     def is_bare_event(self) -> bool:
-        """Whether the frame is an event of a JSON-RPC stream that lacks its envelope."""
-        return self.frame.note.startswith(NOTE_BARE) and self.exchange.binding is Binding.JSONRPC
+        """Whether the frame is an event of a JSON-RPC stream whose payload lacks its envelope."""
+        note, binding = self.frame.note, self.exchange.binding
+        if binding is Binding.WEBSOCKET:
+            return note == NOTE_EVENT_MEMBER
+        return note.startswith(NOTE_BARE) and binding is Binding.JSONRPC
 
     @property
     def is_v1(self) -> bool:
@@ -258,7 +269,7 @@ class RuleContext:
         if frame is None:
             return {}
         value = decode_payload(frame.payload, frame.schema) if frame.payload else {}
-        if exchange.binding in ENVELOPE:
+        if exchange.binding in JSONRPC_BINDINGS:
             value = value.get("params") if isinstance(value, dict) else None
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:

@@ -185,12 +185,14 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
     upstream, client = (connection.upstream, connection.client) if connection else ("", "")
     process = connection.client_process if connection else None
     host, port = split_address(upstream)
-    grpc = exchange.binding is Binding.GRPC
+    grpc, socket = exchange.binding is Binding.GRPC, exchange.binding is Binding.WEBSOCKET
     return {
         "network.transport": "tcp",
-        "network.protocol.name": "http",
+        "network.protocol.name": "websocket" if socket else "http",
         "network.protocol.version": exchange.http_version,
-        "http.request.method": "POST"
+        "http.request.method": ""
+        if socket
+        else "POST"
         if grpc or exchange.binding is Binding.JSONRPC
         else exchange.method,
         "url.path": "" if grpc else path_template(exchange),

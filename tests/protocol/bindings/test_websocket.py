@@ -276,6 +276,47 @@ def test_events_in_a_member_of_their_own() -> None:
     assert kinds(seen, 1)[1:] == [(FrameKind.OTHER, "after the end of the stream")]
 
 
+def test_a_draft_is_no_fault() -> None:
+    """Neither the members of the first draft nor its errors without a code."""
+    script = Ws().say({"id": "r-1", "method": "SendStreamingMessage", "params": SEND})
+    script.answer({"id": "r-1", "event": {"task": task("WORKING")}})
+    script.answer({"id": "r-1", "event": status("COMPLETED")})
+    script.answer({"id": "r-1", "streamEnd": True})
+    for number, (method, name) in enumerate(
+        [
+            ("GetTask", "TaskNotFoundError"),
+            ("CancelTask", "TaskNotCancelableError"),
+            ("CreateTaskPushNotificationConfig", "PushNotificationNotSupportedError"),
+            ("SubscribeToTask", "UnsupportedOperationError"),
+            ("SendMessage", "VersionNotSupportedError"),
+        ]
+    ):
+        params = SEND if method == "SendMessage" else {"id": "t-1"}
+        if "Push" in method:
+            params = {"taskId": "t-1", "url": "https://client.example/hook"}
+        script.say({"id": f"e-{number}", "method": method, "params": params})
+        script.answer({"id": f"e-{number}", "error": {"type": name, "message": "no"}})
+    assert not findings(look(script.close()))
+
+
+def test_rules_judge_calls() -> None:
+    """With the path of the member in the message, or in the event of the first draft."""
+    script = Ws().call("SendStreamingMessage", SEND, 1).result({"task": {"id": "t-1"}}, 1)
+    script.stream_end(1).call("SendStreamingMessage", SEND | {}, 2)
+    script.answer({"id": 2, "event": {"task": {"id": "t-2"}}}).stream_end(2)
+    script.call("SendStreamingMessage", SEND, 3).stream_end(3)
+    seen = look(script.close())
+    paths = {
+        (each.exchange, each.evidence["path"])
+        for each in seen.out
+        if isinstance(each, Finding) and each.rule.startswith("A2A-SCH")
+    }
+    assert {(2, "result.task.status"), (3, "task.status")} <= paths
+    assert calls(seen)[2].error == "answer without a result of SendStreamingMessage"
+    empty = [each for each in seen.out if isinstance(each, Finding) and "STREAM" in each.rule]
+    assert [(each.rule, each.exchange) for each in empty] == [("A2A-STREAM-009", 4)]
+
+
 def test_messages_that_belong_to_no_call() -> None:
     """They are frames of the handshake, and no rule judges them."""
     script = Ws().answer({"jsonrpc": "2.0", "method": "ReauthenticationRequired", "params": {}})

@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.model.values import Binding, FrameKind
 from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, Headers
-from a2a_proxy.protocol.bindings import jsonrpc
+from a2a_proxy.protocol.bindings import jsonrpc, other
 from a2a_proxy.protocol.bindings.rpc_calls import (
     NOTE_UNKNOWN_ID,
     MessageKind,
@@ -135,6 +135,8 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
             super().read_from_agent(message, shape, rpc_id, out)
         else:
             call.count_response(message)
+            if not call.exchange.events:
+                other.record_no_result(call)
             detail = (rpc_id, 0, NOTE_STREAM_END, message.framing)
             call.emit_frame(out, TO_CLIENT, FrameKind.END, message, JSON, NO_SUMMARY, detail)
         if is_end and key in self.calls:

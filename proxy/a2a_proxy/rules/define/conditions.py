@@ -191,14 +191,17 @@ JSONRPC = frozenset({Binding.JSONRPC})
 REST = frozenset({Binding.REST})
 GRPC = frozenset({Binding.GRPC})
 STDIO = frozenset({Binding.STDIO})
+WEBSOCKET = frozenset({Binding.WEBSOCKET})
 CARD = frozenset({Binding.CARD})
 WEBHOOK = frozenset({Binding.WEBHOOK})
 HTTP = JSONRPC | REST
 ENVELOPE = JSONRPC | STDIO
-"""JSON-RPC over any transport."""
+"""The bindings whose rules about JSON-RPC are settled; on a WebSocket drafts differ."""
 NETWORK = JSONRPC | REST | GRPC
 """The bindings whose calls have heads and connections of their own."""
 RPC = NETWORK | STDIO
+"""The bindings of calls whose service parameters have a settled form in both directions."""
+CALLS = RPC | WEBSOCKET
 """All bindings of calls."""
-JSON_TEXT = ENVELOPE | REST | WEBHOOK | CARD
-ALL_BINDINGS = RPC | WEBHOOK | CARD
+JSON_TEXT = ENVELOPE | REST | WEBSOCKET | WEBHOOK | CARD
+ALL_BINDINGS = CALLS | WEBHOOK | CARD

@@ -17,6 +17,7 @@ _BINDING_LABELS = {
     Binding.REST: "REST",
     Binding.GRPC: "gRPC",
     Binding.STDIO: "stdio",
+    Binding.WEBSOCKET: "WebSocket",
     Binding.WEBHOOK: "webhook",
     Binding.CARD: "agent card",
 }

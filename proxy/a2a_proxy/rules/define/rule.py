@@ -14,7 +14,7 @@ import msgspec
 from a2a_proxy.model.values import Actor, Binding, Dialect, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
-    RPC,
+    CALLS,
     STDIO,
     Dialects,
     EvidenceScope,
@@ -158,7 +158,7 @@ def rule(
     hook_points: HookPoint | tuple[HookPoint, ...] = HookPoint.ANSWER,
     scope: EvidenceScope = EvidenceScope.FRAME,
     dialects: Dialects = Dialects.ALL,
-    bindings: frozenset[Binding] = RPC,
+    bindings: frozenset[Binding] = CALLS,
     trigger_flags: FrameFlag | None = None,
     required_flags: FrameFlag | None = None,
     operations: Iterable[str] = (),

@@ -4,14 +4,13 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, Dialect, Frame
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect, Frame
 from a2a_proxy.protocol.errors import (
     GRPC_STATUS_NAMES,
     RPC_REASONS,
     RPC_REASONS_0_1,
     read_details,
 )
-from a2a_proxy.rules.define.conditions import ENVELOPE
 
 _A2A_DOMAIN = "a2a-protocol.org"
 
@@ -50,12 +49,12 @@ def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Diale
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return Failure(frame.error_code, body=value)
-    details = error.get("data") if binding in ENVELOPE else error.get("details")
+    details = error.get("data") if binding in JSONRPC_BINDINGS else error.get("details")
     found = tuple(details) if isinstance(details, list) else ()
     info = _error_info(found)
     reason = _string_member(info, "reason")
     name = reason
-    if not name and binding in ENVELOPE:
+    if not name and binding in JSONRPC_BINDINGS:
         name = (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(
             frame.error_code, ""
         )

@@ -10,12 +10,11 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.eviction import keys_to_evict
-from a2a_proxy.model.values import Binding, Dialect, Frame, FrameKind
+from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.text_place import TextPlace, find_text_place
-from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.json_checks import (
     JSON_0_3,
@@ -178,7 +177,7 @@ def _choose_check(
     subject = _ANSWERS.get(ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer)
     form = _choose_form(binding, dialect, method)
     return (
-        form.check(subject, enveloped=binding in ENVELOPE)
+        form.check(subject, enveloped=binding in JSONRPC_BINDINGS)
         if form is not None and subject is not None
         else None
     )
@@ -189,7 +188,7 @@ def _choose_request_check(
 ) -> Check | None:
     """Return the check for a request that only names a task, or sends a message without further
     options."""
-    form, enveloped = _choose_form(binding, dialect, method), binding in ENVELOPE
+    form, enveloped = _choose_form(binding, dialect, method), binding in JSONRPC_BINDINGS
     if form is None:
         return None
     if operation in _SEND_OPERATIONS:
@@ -203,7 +202,7 @@ def _choose_request_check(
 
 def _choose_form(binding: Binding, dialect: Dialect, method: str) -> JsonChecks | None:
     """Return the checks for the form of JSON in which a dialect is spoken on a binding."""
-    if binding in ENVELOPE:
+    if binding in JSONRPC_BINDINGS:
         if "/" in method:
             return JSON_0_3 if dialect in _OLD_DIALECTS else None
         return JSON_1_0 if dialect in _V1_DIALECTS else None

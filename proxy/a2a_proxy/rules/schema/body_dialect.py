@@ -4,9 +4,8 @@ requested by the call."""
 from typing import Any
 
 from a2a_proto.shapes.shape import Family
-from a2a_proxy.model.values import EVENT_WRAPPERS, Dialect, Exchange
+from a2a_proxy.model.values import EVENT_WRAPPERS, JSONRPC_BINDINGS, Dialect, Exchange
 from a2a_proxy.protocol.dialect import dialect_of_version
-from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
 
 _NEW_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
@@ -18,7 +17,7 @@ def client_dialect(exchange: Exchange, params: Any) -> Family | None:
     """Return the dialect family of the client, or None if nothing shows it. `params` is the content
     of its request."""
     body, said = params_dialect(params), dialect_of_version(exchange.version_header)
-    if exchange.binding in ENVELOPE:
+    if exchange.binding in JSONRPC_BINDINGS:
         return _method_dialect(exchange, body, said)
     if exchange.dialect is Dialect.UNKNOWN:
         return None
@@ -97,7 +96,7 @@ def foreign_dialect(exchange: Exchange, asked: Family | None, value: Any) -> Fam
     answered = answer_dialect(value)
     if answered is None or asked is None:
         return None
-    if exchange.binding in ENVELOPE:
+    if exchange.binding in JSONRPC_BINDINGS:
         old = asked in (Family.OLD, Family.OLDEST)
         return answered if old == (answered is Family.NEW) else None
     said = dialect_of_version(exchange.version_header)

@@ -88,8 +88,10 @@ class CopiedCall(msgspec.Struct, frozen=True):
         """Host and port of the agent, as the user named it, except for an interface of the agent on
         another port.
 
-        Raises NotOffered for an agent behind stdio.
+        Raises NotOffered for an agent behind stdio, and for a call on a WebSocket.
         """
+        if self.exchange.binding is Binding.WEBSOCKET:
+            raise NotOffered("the call was made on a WebSocket")
         if self.exchange.binding is Binding.STDIO or not (
             self.connection.upstream or self.connection.peer
         ):

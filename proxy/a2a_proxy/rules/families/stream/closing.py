@@ -194,8 +194,10 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     record, exchange = context.record, context.exchange
     if record.answers or exchange.how != "complete":
         return
-    grpc = exchange.binding is Binding.GRPC and exchange.grpc_status == 0
-    if grpc or (exchange.status == 200 and context.media_type == "text/event-stream"):
+    is_opened = exchange.binding is Binding.WEBSOCKET or (
+        exchange.binding is Binding.GRPC and exchange.grpc_status == 0
+    )
+    if is_opened or (exchange.status == 200 and context.media_type == "text/event-stream"):
         yield RuleFinding(
             summary="the agent ended the stream without any event and without an error"
         )
