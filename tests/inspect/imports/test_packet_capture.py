@@ -20,6 +20,7 @@ from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.installation import install_hint
 from a2a_proxy.model.errors import UserError
+from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import ChunkKind
 from a2a_proxy.recording.read.reader import Recording
 from support_http2 import SWITCH, upgraded
@@ -41,6 +42,7 @@ from support_packets import (
     reset,
     write_capture,
 )
+from support_websocket import CLOSE, CONTINUATION, TEXT, agreed, asked, closing, frame, up
 
 START = 1_795_000_000_000_000_000
 MS = 1_000_000
@@ -161,6 +163,32 @@ def test_switch_to_http2(tmp_path: Path) -> None:
         ("", "complete", 204),
     ]
     assert calls[0].states == ("completed",)
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_websockets(tmp_path: Path, disturbed: bool) -> None:
+    """The handshake, and the calls on the socket."""
+    head = {"jsonrpc": "2.0", "id": 1}
+    send = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x" * 3000}]}}
+    task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+    request = json.dumps({**head, "method": "SendStreamingMessage", "params": send}).encode()
+    answers = [{**head, "result": {"task": task}}, {**head, "streamEnd": True}]
+    pieces = talk(
+        asked(Sec_WebSocket_Protocol="a2a.v1", A2A_Version="1.0"),
+        agreed("a2a.v1"),
+        up(TEXT, request[:900], last=False) + up(CONTINUATION, request[900:]),
+        b"".join(frame(TEXT, json.dumps(each).encode()) for each in answers),
+        up(CLOSE, closing(1000)),
+        frame(CLOSE, closing(1000)),
+    )
+    segments = make_segments(pieces)
+    source, calls = imported(tmp_path, disturb(segments, 1) if disturbed else segments)
+    assert source.lacks == ()
+    assert [(each.binding, each.operation, each.how) for each in calls] == [
+        (Binding.OTHER, "", "complete"),
+        (Binding.WEBSOCKET, "SendStreamingMessage", "complete"),
+    ]
+    assert calls[1].states == ("completed",)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Finding, Frame, FrameKind
 from a2a_proxy.protocol.completeness import COMPLETE
@@ -369,6 +371,48 @@ def test_bytes_that_are_not_a_frame() -> None:
         observer.feed(chunk, [])
     (gap,) = observer.gaps.named
     assert (gap.size, gap.why) == (10, f"were not decoded: {finding.summary}")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.one_of(
+                st.binary(max_size=40),
+                st.sampled_from(
+                    [
+                        {"id": 1, "method": "SendStreamingMessage", "params": {}},
+                        {"id": 1, "cancelStream": True},
+                        {"id": 1, "streamEnd": True},
+                        {"id": 1, "event": {"task": {}}, "streamEnd": True},
+                        {"id": 1, "event": 3},
+                        {"id": 1, "result": None, "error": None},
+                        {"id": None, "error": []},
+                        {"id": 1, "serviceParams": {"a": "\u20ac", "\ud800": "x"}, "method": "x"},
+                        {"id": {}, "method": 3},
+                        [[[]]],
+                    ]
+                ),
+            ),
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_bytes_fail(steps: list[tuple[bool, Any]], is_frame: bool) -> None:
+    """Whatever peers send is a frame or a finding, never a failure of the proxy."""
+    script = Ws()
+    for from_client, value in steps:
+        if isinstance(value, bytes) and not is_frame:
+            (script.client if from_client else script.agent)(value)
+        else:
+            (script.say if from_client else script.answer)(value)
+    seen = observe(scripted(script.close()))
+    told = [each for each in findings(seen) if each.startswith(("RECORDER", "A2A-RULE"))]
+    assert not told
+    assert not any("cannot read this stream" in each for each in findings(seen))
+    assert len(calls(seen)) <= sum(from_client for from_client, _ in steps)
 
 
 def test_messages_after_the_end_are_kept() -> None:
