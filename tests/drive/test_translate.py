@@ -75,6 +75,12 @@ def test_a_request_without_form_in_the_target_is_an_error() -> None:
         ("SendLiveMessage", Binding.GRPC, Dialect.V0_3, "SendLiveMessage is not in 0.3 over grpc"),
         ("SendMessage", Binding.REST, Dialect.V0_1, "SendMessage is not in 0.1 over rest"),
         ("SendMessage", Binding.STDIO, None, ""),
+        (
+            "SendMessage",
+            Binding.WEBSOCKET,
+            None,
+            "calls cannot be sent over a WebSocket; choose another binding: --binding jsonrpc",
+        ),
         ("SendMessage", None, None, ""),
     ],
 )

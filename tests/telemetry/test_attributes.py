@@ -85,6 +85,15 @@ def test_a_stream_has_client_operation_and_outcome_attributes() -> None:
     }
 
 
+def test_a_call_on_a_websocket_has_no_http_method() -> None:
+    """Its method is that of JSON-RPC."""
+    attributes = call_attributes(known(binding=Binding.WEBSOCKET, rpc_id='"7"'), CallEvents())
+    assert attributes["network.protocol.name"] == "websocket"
+    assert "http.request.method" not in attributes
+    names = ("rpc.method", "a2a_proxy.wire.method")
+    assert {attributes[each] for each in names} == {"SendStreamingMessage"}
+
+
 @pytest.mark.parametrize(
     ("more", "word"),
     [

@@ -24,7 +24,7 @@ from a2a_inspect.formats.copying.literal import python_literal
 from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
 from a2a_inspect.formats.copying.shell import curl_command
 from a2a_proxy.model.errors import UserError
-from a2a_proxy.model.values import Connection
+from a2a_proxy.model.values import Binding, Connection
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
@@ -327,13 +327,17 @@ def test_the_address_of_the_agent_is_named(upstream: str, peer: str, where: str)
 
 
 def test_forms_that_are_not_offered_have_a_reason() -> None:
-    """Each with its reason: a live call has no end to expect, a stdio agent no address, a cut
-    request no sense."""
+    """Each with its reason: a live call has no end to expect, a stdio agent no address, a call on a
+    WebSocket no command, a cut request no sense."""
     live = by_hand("hello", closed=0, how="")
     with pytest.raises(NotOffered, match="did not end"):
         made("pytest", live)
     with pytest.raises(NotOffered, match="talks over stdin"):
         made("curl", recorded("stdio.a2a.jsonl", "SendMessage"))
+    socket = by_hand("hello")
+    exchange = msgspec.structs.replace(socket.exchange, binding=Binding.WEBSOCKET)
+    with pytest.raises(NotOffered, match="on a WebSocket"):
+        made("curl", msgspec.structs.replace(socket, exchange=exchange))
     cut = msgspec.structs.replace(live.frames[0], truncated=True)
     with pytest.raises(NotOffered, match="only the beginning"):
         made("raw", msgspec.structs.replace(live, frames=(cut,)))
