@@ -37,6 +37,7 @@ _BINDING_NAMES = {
     Binding.REST: "REST",
     Binding.GRPC: "gRPC",
     Binding.STDIO: "stdio",
+    Binding.WEBSOCKET: "WebSocket",
 }
 
 

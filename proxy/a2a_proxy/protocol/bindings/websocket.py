@@ -146,7 +146,7 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
         """Return the exchange of a new call. Its own parameters come before those of the
         handshake."""
         link, handshake = self.link, self.handshake
-        own = _read_parameters(bytes(shape.service_params))
+        own = read_parameters(bytes(shape.service_params))
         headers = (*own, *handshake.request_headers)
         _, version, extensions = read_call_fields(headers)
         self._count += 1
@@ -188,8 +188,8 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
         self.cut_all_calls(place, how, note, out)
 
 
-def _read_parameters(data: bytes) -> Headers:
-    """Return `serviceParams` of a call as fields; those that are no text are left out."""
+def read_parameters(data: bytes) -> Headers:
+    """Return `serviceParams` of a call as fields; those that are not text are left out."""
     try:
         found = _decode_fields(data) if data else {}
     except UNREADABLE_ERRORS:

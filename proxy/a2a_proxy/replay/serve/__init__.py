@@ -1,4 +1,4 @@
-"""Serving of a script: JSON-RPC, REST and gRPC on one port, stdio, agent card and webhooks.
+"""Serving of a script: JSON-RPC, REST, gRPC, WebSockets on one port, stdio, agent card, webhooks.
 
 mock         the servers, started and stopped together
 performance  one player with a clock: when each send goes out, and the reports

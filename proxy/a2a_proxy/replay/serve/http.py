@@ -40,6 +40,7 @@ from a2a_proxy.replay.serve.outgoing import (
     rpc_failure,
 )
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
+from a2a_proxy.replay.serve.websocket import WebSocketServer, is_a2a_handshake
 from a2a_proxy.wire.sse import rebuild_event
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024
@@ -201,6 +202,9 @@ class HttpServer:
 
     async def _answer_request(self, request: web.Request) -> web.StreamResponse:
         method, target = request.method, request.raw_path
+        if is_a2a_handshake(request):
+            server = WebSocketServer(self._replay, self._incoming, request, _MAX_BODY_BYTES)
+            return await server.serve()
         if is_card_path(method, target):
             return await self._answer_card(request)
         body = await request.read()

@@ -128,7 +128,7 @@ class StdioServer:
             async for send in sends:
                 if send.what in (LineKind.RESET, LineKind.CUT):
                     self._broken.set()
-                elif (data := _encode_send(send, client_call, writer)) is not None:
+                elif (data := encode_rpc_send(send, client_call, writer)) is not None:
                     await self._write_message(data, lines)
 
     async def _write_message(self, data: bytes, lines: bool) -> None:
@@ -186,10 +186,10 @@ class _OutputPipe(asyncio.streams.FlowControlMixin):
         self.closed.set()
 
 
-def _encode_send(
+def encode_rpc_send(
     send: PlayerSend, client_call: ClientCall, writer: RpcResponseWriter
 ) -> bytes | None:
-    """Encode a send; None for an end, which a pipe does not carry."""
+    """Encode a send; None for an end, which is not a JSON-RPC response."""
     if send.what is LineKind.MESSAGE:
         return writer.encode_message(
             send, recorded_form(send, client_call.playback, client_call.to_live_value)
