@@ -12,11 +12,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
-from dpkt import pcap, pcapng, sll
-from dpkt.ethernet import Ethernet
-from dpkt.ip import IP
-from dpkt.ip6 import IP6
-from dpkt.tcp import TCP, TH_ACK, TH_FIN, TH_PUSH, TH_RST, TH_SYN
 
 from a2a_proxy.model.wire import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 
@@ -24,6 +19,7 @@ DATA = Path(__file__).parent / "data"
 SERVER_PORT = 8000
 _MSS = 1448
 _US = 1000
+TH_FIN, TH_SYN, TH_RST, TH_PUSH, TH_ACK = 1, 2, 4, 8, 16
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
@@ -99,28 +95,29 @@ def encode_ip(sent: Sent, version: int = 4) -> bytes:
     """Return the IP packet of a segment."""
     ports = 40_000 + sent.connection, SERVER_PORT
     source, destination = ports if sent.direction is UP else ports[::-1]
-    tcp = TCP(
-        sport=source,
-        dport=destination,
-        seq=sent.sequence % 2**32,
-        ack=sent.acknowledged % 2**32 if sent.flags & TH_ACK else 0,
-        flags=sent.flags,
-        data=sent.payload,
-    )
-    host = bytes([127, 0, 0, 1] if version == 4 else [*[0] * 15, 1])
+    acknowledged = sent.acknowledged % 2**32 if sent.flags & TH_ACK else 0
+    numbers = sent.sequence % 2**32, acknowledged
+    tcp = struct.pack(">HHIIBBHHH", source, destination, *numbers, 5 << 4, sent.flags, 8192, 0, 0)
+    return wrap_ip(6, tcp + sent.payload, version)
+
+
+def wrap_ip(protocol: int, data: bytes, version: int = 4, fragment: int = 0) -> bytes:
+    """Return an IP packet; `fragment` has the flags and the offset of IPv4."""
     if version == 4:
-        return bytes(IP(p=6, len=20 + len(bytes(tcp)), data=tcp, src=host, dst=host))
-    return bytes(IP6(nxt=6, plen=len(bytes(tcp)), data=tcp, src=host, dst=host))
+        host = bytes([127, 0, 0, 1])
+        head = (0x45, 0, 20 + len(data), 7, fragment, 64, protocol, 0, host, host)
+        return struct.pack(">BBHHHBBH4s4s", *head) + data
+    host = bytes([*[0] * 15, 1])
+    return struct.pack(">IHBB16s16s", 6 << 28, len(data), protocol, 64, host, host) + data
 
 
 def encode_link(data: bytes, link_type: int) -> bytes:
     """Return an IP packet with the header of this link type."""
-    kind = 0x0800 if data[0] >> 4 == 4 else 0x86DD
+    kind = b"\x08\0" if data[0] >> 4 == 4 else b"\x86\xdd"
     if link_type == 1:
-        return bytes(Ethernet(src=bytes(6), dst=bytes(6), type=kind, data=data)).ljust(60, b"\0")
-    if link_type == 113:
-        return bytes(sll.SLL(type=0, hrd=1, hlen=6, hdr=bytes(8), ethtype=kind)) + data
-    return {0: b"\2\0\0\0", 101: b"", 276: bytes(20)}[link_type] + data
+        return (bytes(12) + kind + data).ljust(60, b"\0")
+    heads = {0: b"\2\0\0\0", 101: b"", 113: bytes(14) + kind, 276: kind + bytes(18)}
+    return heads[link_type] + data
 
 
 class CaptureFormat(msgspec.Struct, frozen=True):
@@ -128,7 +125,7 @@ class CaptureFormat(msgspec.Struct, frozen=True):
 
     name: str = "pcap"
     """`pcap` with times in us, `pcap-ns`, `pcap-big` (the other byte order), `pcapng`,
-    `pcapng-ns`."""
+    `pcapng-ns`, `pcapng-big`."""
     link_type: int = 1
     version: int = 4
     snap_length: int = 65_536
@@ -158,46 +155,47 @@ def encode_capture(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> 
 
 
 def _pcap_blocks(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> Iterator[bytes]:
-    is_fine = how.name == "pcap-ns"
-    magic = pcap.TCPDUMP_MAGIC_NANO if is_fine else pcap.TCPDUMP_MAGIC
-    header, record = (
-        (pcap.FileHdr, pcap.PktHdr) if how.name == "pcap-big" else (pcap.LEFileHdr, pcap.LEPktHdr)
-    )
-    yield bytes(header(magic=magic, snaplen=how.snap_length, linktype=how.link_type))
+    is_fine, order = how.name == "pcap-ns", ">" if how.name == "pcap-big" else "<"
+    magic = 0xA1B23C4D if is_fine else 0xA1B2C3D4
+    yield struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, how.snap_length, how.link_type)
     for at, data in packets:
         kept = data[: how.snap_length]
         part = at % 10**9 // (1 if is_fine else 1000)
-        yield (
-            bytes(record(tv_sec=at // 10**9, tv_usec=part, caplen=len(kept), len=len(data))) + kept
-        )
+        yield struct.pack(f"{order}IIII", at // 10**9, part, len(kept), len(data)) + kept
+
+
+def encode_block(kind: int, content: bytes, order: str = "<") -> bytes:
+    """Return a block of pcapng."""
+    content += bytes(-len(content) % 4)
+    size = struct.pack(f"{order}I", 12 + len(content))
+    return struct.pack(f"{order}I", kind) + size + content + size
+
+
+def encode_section(order: str = "<") -> bytes:
+    """Return the head of a section."""
+    return encode_block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
+
+
+def encode_interface(
+    link_type: int, resolution: int = 6, order: str = "<", max_packet: int = 0
+) -> bytes:
+    """Return the block of an interface, whose times have this `if_tsresol`."""
+    head = struct.pack(f"{order}HHI", link_type, 0, max_packet)
+    option = struct.pack(f"{order}HHB3xHH", 9, 1, resolution, 0, 0)
+    return encode_block(1, head + option, order)
 
 
 def _pcapng_blocks(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> Iterator[bytes]:
     """A section with two interfaces, of which the packets use the second."""
-    is_fine = how.name == "pcapng-ns"
-    option = pcapng.PcapngOptionLE(
-        code=pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x09" if is_fine else b"\x06"
-    )
-    yield bytes(pcapng.SectionHeaderBlockLE())
-    yield bytes(pcapng.InterfaceDescriptionBlockLE(linktype=147))
-    yield bytes(
-        pcapng.InterfaceDescriptionBlockLE(
-            linktype=how.link_type,
-            opts=[option, pcapng.PcapngOptionLE(code=pcapng.PCAPNG_OPT_ENDOFOPT)],
-        )
-    )
+    is_fine, order = how.name == "pcapng-ns", ">" if how.name == "pcapng-big" else "<"
+    yield encode_section(order)
+    yield encode_interface(147, order=order)
+    yield encode_interface(how.link_type, 9 if is_fine else 6, order)
     for at, data in packets:
         ticks, kept = at // (1 if is_fine else 1000), data[: how.snap_length]
-        yield bytes(
-            pcapng.EnhancedPacketBlockLE(
-                iface_id=1,
-                ts_high=ticks >> 32,
-                ts_low=ticks & 0xFFFF_FFFF,
-                caplen=len(kept),
-                pkt_len=len(data),
-                pkt_data=kept,
-            )
-        )
+        sizes = len(kept), len(data)
+        head = struct.pack(f"{order}IIIII", 1, ticks >> 32, ticks & 0xFFFF_FFFF, *sizes)
+        yield encode_block(6, head + kept, order)
 
 
 def encode_exported(piece: Piece, data: bytes, dissector: bytes, version: int = 4) -> bytes:

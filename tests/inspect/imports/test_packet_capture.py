@@ -3,8 +3,9 @@ also if they are damaged, and what they lack is said."""
 
 from __future__ import annotations
 
-import importlib.util
+import io
 import json
+import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 from a2a_inspect.commands.import_file import open_import
 from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, _complete_frames
 from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
+from a2a_inspect.imports.packet_file import Packet, read_packets
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
-from a2a_proxy.installation import install_hint
+from a2a_inspect.imports.tcp_connection import TcpConnection
+from a2a_inspect.imports.tcp_segment import Segment, SegmentReader, UnreadPacket
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.values import Binding
 from a2a_proxy.model.wire import ChunkKind
@@ -33,13 +36,17 @@ from support_packets import (
     RecordedSource,
     Sent,
     disturb,
+    encode_block,
     encode_capture,
     encode_exported,
+    encode_interface,
     encode_ip,
     encode_link,
+    encode_section,
     make_segments,
     read_pieces,
     reset,
+    wrap_ip,
     write_capture,
 )
 from support_websocket import CLOSE, CONTINUATION, TEXT, agreed, asked, closing, frame, up
@@ -116,6 +123,7 @@ FORMATS = [
     CaptureFormat("pcapng", 0),
     CaptureFormat("pcapng-ns", 276, 6),
     CaptureFormat("pcapng-ns", 1, 6),
+    CaptureFormat("pcapng-big", 1, 6),
 ]
 
 
@@ -271,8 +279,7 @@ def test_missing_bytes_end_the_calls_of_their_connection(tmp_path: Path) -> None
     for found in (segments, late):  # known at the end of the connection, and after a second
         source, exchanges = imported(tmp_path, found)
         assert source.lacks == (f"1 connection with {len(ANSWER)} B missing: its calls end there",)
-        assert [each.how for each in exchanges[:3]] == ["complete", "complete", "connection lost"]
-        assert len(exchanges) == (4 if found is segments else 3)
+        assert [each.how for each in exchanges] == ["complete", "complete", "connection lost"]
         with Recording(tmp_path / "a.a2a.db") as recording:
             (session,) = recording.read_sessions()
         assert session.lost == len(ANSWER)
@@ -297,7 +304,7 @@ def test_a_capture_that_begins_within_a_connection(tmp_path: Path) -> None:
     assert source.lacks == ()
     assert (exchange.operation, exchange.how) == ("GetTask", "complete")
     frames = make_segments(read_pieces("js_grpc"))
-    with pytest.raises(UserError, match="no connection begins with a request"):
+    with pytest.raises(UserError, match="1 connection from before the capture, without"):
         open_import(
             write_capture(tmp_path / "b.pcap", [each for each in frames if not each.flags & 2][9:])
         )
@@ -366,15 +373,16 @@ def test_encrypted_and_other_connections_are_counted(tmp_path: Path) -> None:
     )
     assert exchange.operation == "GetTask"
     assert source.lacks == (
-        f"1 connection encrypted: TLS in captures is not read; {_TLS_HINT}",
+        "1 connection encrypted: TLS in captures is not read",
         "1 connection not HTTP",
+        f"to read what is encrypted: {_TLS_HINT}",
     )
     with pytest.raises(
-        UserError, match="no HTTP call that can be read: its connections are encrypted"
+        UserError, match="no HTTP call that can be read: 1 connection encrypted"
     ) as refused:
         open_import(write_capture(tmp_path / "b.pcap", hidden))
     assert "a2a-proxy run" in refused.value.hint
-    with pytest.raises(UserError, match="no connection begins with a request") as refused:
+    with pytest.raises(UserError, match=r"can be read: 1 connection not HTTP$") as refused:
         open_import(write_capture(tmp_path / "b.pcap", other))
     assert "tcpdump" in refused.value.hint
 
@@ -387,23 +395,261 @@ def test_packets_that_were_cut(tmp_path: Path) -> None:
     source, exchanges = imported(tmp_path, segments, CaptureFormat(snap_length=54 + len(GET_TASK)))
     assert [each.how for each in exchanges] == ["connection lost", "complete"]
     assert any("1 packet not captured whole" in each for each in source.lacks)
-    with pytest.raises(UserError, match="no connection begins with a request"):
+    with pytest.raises(UserError, match=r"\d+ packets with headers that are not complete$"):
         open_import(write_capture(tmp_path / "b.pcap", segments, CaptureFormat(snap_length=40)))
 
 
-def test_fragments_and_unknown_link_types_are_counted(tmp_path: Path) -> None:
+def load_packets(folder: Path, packets: Sequence[bytes], link_type: int) -> PacketCapture:
+    """Import the packets of a call of GetTask, which is complete."""
+    path = folder / "a.pcap"
+    times = [(START + number * MS, each) for number, each in enumerate(packets)]
+    path.write_bytes(encode_capture(times, CaptureFormat(link_type=link_type)))
+    source, (exchange,) = load(path)
+    assert (exchange.operation, exchange.how) == ("GetTask", "complete")
+    return source
+
+
+MAC = bytes(12)
+ETHERNET = MAC + b"\x08\0"
+SNAP = b"\xaa\xaa\x03\0\0\0\x08\0"
+PPPOE = b"\x11\0\0\1\0\0"
+VXLAN = b"\x08\0\0\0\0\0\7\0"
+
+
+def udp(port: int, data: bytes) -> bytes:
+    return struct.pack(">HHHH", 5555, port, 8 + len(data), 0) + data
+
+
+def nflog(data: bytes, order: str) -> bytes:
+    prefix = struct.pack(f"{order}HH5s3x", 9, 10, b"hello")
+    return b"\2\0\0\0" + prefix + struct.pack(f"{order}HH", 4 + len(data), 9) + data
+
+
+def extended(data: bytes) -> bytes:
+    """Return the IPv6 packet of an IPv4 packet's segment, with four extension headers."""
+    options = b"\x3c\0" + bytes(6) + b"\x2b\1" + bytes(14) + b"\x33\0" + bytes(6)
+    return wrap_ip(0, options + b"\6\1" + bytes(10) + data[20:], 6)
+
+
+WRAPPERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "VLAN": (1, lambda ip: MAC + b"\x81\0\0\7\x08\0" + ip),
+    "QinQ": (1, lambda ip: MAC + b"\x88\xa8\0\7\x81\0\0\7\x08\0" + ip),
+    "SNAP": (1, lambda ip: MAC + struct.pack(">H", 8 + len(ip)) + SNAP + ip),
+    "PPPoE": (1, lambda ip: MAC + b"\x88\x64" + PPPOE + b"\0\x21" + ip),
+    "MPLS": (1, lambda ip: MAC + b"\x88\x47\0\0\x10\0\0\0\x11\0" + ip),
+    "SLL VLAN": (113, lambda ip: bytes(14) + b"\x81\0\0\7\x08\0" + ip),
+    "SLL SNAP": (113, lambda ip: bytes(14) + b"\0\4" + SNAP + ip),
+    "SLL2 VLAN": (276, lambda ip: b"\x81\0" + bytes(18) + b"\0\7\x08\0" + ip),
+    "NFLOG": (239, lambda ip: nflog(ip, "<")),
+    "NFLOG big": (239, lambda ip: nflog(ip, ">")),
+    "PPP": (9, lambda ip: b"\x21" + ip),
+    "PPP HDLC": (50, lambda ip: b"\xff\x03\0\x21" + ip),
+    "PPPoE link": (51, lambda ip: PPPOE + b"\0\x21" + ip),
+    "VXLAN": (1, lambda ip: ETHERNET + wrap_ip(17, udp(4789, VXLAN + ETHERNET + ip))),
+    "VXLAN in IPv6": (101, lambda ip: wrap_ip(17, udp(8472, VXLAN + ETHERNET + ip), 6)),
+    "Geneve": (101, lambda ip: wrap_ip(17, udp(6081, b"\1\0\x65\x58" + bytes(8) + ETHERNET + ip))),
+    "Geneve IP": (101, lambda ip: wrap_ip(17, udp(6081, b"\0\0\x08\0" + bytes(4) + ip))),
+    "GRE": (101, lambda ip: wrap_ip(47, b"\0\0\x08\0" + ip)),
+    "GRE key": (101, lambda ip: wrap_ip(47, b"\xb0\0\x65\x58" + bytes(12) + ETHERNET + ip)),
+    "ERSPAN": (101, lambda ip: wrap_ip(47, b"\x10\0\x88\xbe" + bytes(12) + ETHERNET + ip)),
+    "PPTP": (101, lambda ip: wrap_ip(47, b"\x30\x81\x88\x0b" + bytes(12) + b"\0\x21" + ip)),
+    "IP in IP": (101, lambda ip: wrap_ip(4, ip)),
+    "IPv4 in IPv6": (101, lambda ip: wrap_ip(4, ip, 6)),
+    "extension headers": (101, extended),
+    "atomic fragment": (101, lambda ip: wrap_ip(44, b"\6\0\0\0\0\0\0\7" + ip[20:], 6)),
+    "segmentation offload": (101, lambda ip: ip[:2] + b"\0\0" + ip[4:]),
+}
+"""Headers around an IPv4 packet: the link type, and the function that adds them."""
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_headers_of_links_and_tunnels(name: str, tmp_path: Path) -> None:
+    """Each is read, and so are packets of which the snap length cut the end."""
+    link_type, wrap = WRAPPERS[name]
     segments = make_segments(talk(GET_TASK, ANSWER))
-    packets = [(each.at, encode_link(encode_ip(each), 1)) for each in segments]
-    fragment = bytearray(packets[-1][1])
-    fragment[14 + 6] |= 0x20  # more fragments
-    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    packets = [wrap(encode_ip(each)) for each in segments]
+    assert load_packets(tmp_path, packets, link_type).lacks == ()
+    reader = SegmentReader()
+    packet = packets[3]
+    expected = reader.read_segment(Packet(START, link_type, packet, 0))
+    assert expected is not None
+    for size in range(len(packet)):
+        cut = Packet(START, link_type, packet[:size], len(packet) - size)
+        try:
+            found = reader.read_segment(cut)
+        except UnreadPacket as why:
+            assert why.words == "with headers that are not complete"  # noqa: PT017
+            continue
+        if found is None:  # cut within the headers of the link, which have no type of IP then
+            assert size < len(packet) - len(encode_ip(segments[3]))
+            continue
+        assert found.missing == len(expected.payload) - len(found.payload)
+        assert found.sequence == expected.sequence
+
+
+NOT_READ = {
+    "IPsec": (1, ETHERNET + wrap_ip(50, bytes(40)), "2 packets encrypted by IPsec"),
+    "MACsec": (1, MAC + b"\x88\xe5" + bytes(40), "2 packets encrypted by MACsec"),
+    "802.11": (105, bytes(40), "2 packets of the link type 105"),
+    "many": (1, MAC + b"\x81\0\0\7" * 20 + bytes(40), "2 packets with more than 16 headers"),
+    "other": (1, MAC + b"\x08\x06" + bytes(28), "no connection begins with a request"),
+    "LLC": (1, MAC + b"\0\x26\x42\x42\x03" + bytes(35), "no connection begins with a request"),
+    "UDP": (101, wrap_ip(17, udp(53, bytes(40))), "no connection begins with a request"),
+    "fragment": (
+        101,
+        wrap_ip(6, bytes(40), 4, 0x2000),
+        "1 IP fragment whose packet is not complete",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_packets_that_are_not_read_are_named_in_the_error(name: str, tmp_path: Path) -> None:
+    link_type, packet, why = NOT_READ[name]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(encode_capture([(START, packet)] * 2, CaptureFormat(link_type=link_type)))
+    with pytest.raises(UserError, match=f"no HTTP call that can be read: {why}$"):
+        open_import(path)
+
+
+def fragments(packet: bytes, version: int, size: int = 24) -> list[bytes]:
+    """Return the fragments of the payload of an IPv4 packet without a header of options."""
+    number, pieces = packet[4:6], range(20, len(packet), size)
+    found = []
+    for at in pieces:
+        offset, has_more = at - 20, at != pieces[-1]
+        data = packet[at : at + size]
+        if version == 4:
+            found.append(wrap_ip(packet[9], data, 4, offset >> 3 | has_more << 13))
+        else:
+            head = struct.pack(">BBHI", packet[9], 0, offset | has_more, int.from_bytes(number))
+            found.append(wrap_ip(44, head + data, 6))
+    return found
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("version", [4, 6])
+def test_ip_fragments_are_joined(version: int, order: int, tmp_path: Path) -> None:
+    """In any order, also repeated ones, and those of the packet around a tunnel."""
+    ip = [encode_ip(each) for each in make_segments(talk(GET_TASK, ANSWER))]
+    tunnel = [wrap_ip(17, udp(4789, VXLAN + ETHERNET + each)) for each in ip]
+    for packets in (ip, tunnel):
+        pieces = [each for packet in packets for each in fragments(packet, version)[::order]]
+        assert load_packets(tmp_path, pieces, 101).lacks == ()
+        first = fragments(packets[3], version)[0]
+        assert load_packets(tmp_path, [*pieces, first], 101).lacks == (
+            "1 IP fragment whose packet is not complete",
+        )
+
+
+def test_fragments_of_another_packet_of_the_same_number() -> None:
+    """After 30 seconds, and behind 64 newer packets, which bounds the memory."""
+    packet = encode_ip(make_segments(talk(GET_TASK))[3])
+    first, *rest = fragments(packet, 6)
+    reader = SegmentReader()
+
+    def read(data: bytes, at: int = START) -> Any:
+        return reader.read_segment(Packet(at, 101, data, 0))
+
+    assert read(first) is None
+    assert not any(read(each, START + 31_000 * MS) for each in rest)
+    assert read(first, START + 31_000 * MS).payload == GET_TASK
+    assert reader.incomplete_fragments == 1
+    read(first)
+    for number in range(64):
+        read(first[:44] + struct.pack(">I", 100 + number) + first[48:])
+    assert not any(read(each) for each in rest)
+    assert reader.incomplete_fragments == 1 + 1 + 64 + len(rest)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_simple_packets_have_no_times(order: str, tmp_path: Path) -> None:
+    """They are those of the first interface, cut at its snap length, and have the time of the
+    packet before them, which is said."""
+    ip = [encode_ip(each) for each in make_segments(talk(GET_TASK, ANSWER))]
+    seconds = struct.pack(f"{order}IIIII", 0, 0, 7, len(ip[0]), len(ip[0])) + ip[0]
+    old = struct.pack(f"{order}HHIIII", 0, 0, 0, 9, len(ip[1]), len(ip[1])) + ip[1]
+    content = encode_section(order) + encode_interface(101, 0, order, max_packet=4000)
+    content += encode_block(6, seconds, order) + encode_block(5, bytes(12), order)
+    content += encode_block(2, old, order)
+    for each in ip[2:]:
+        content += encode_block(3, struct.pack(f"{order}I", len(each)) + each, order)
+    (tmp_path / "a.pcap").write_bytes(content)
+    source, (exchange,) = load(tmp_path / "a.pcap")
+    count = len(ip) - 2
+    assert source.lacks == (f"{count} packets without a time: it has that of the packet before it",)
+    assert (exchange.operation, exchange.how) == ("GetTask", "complete")
+    assert (exchange.started, exchange.closed) == (9_000_000_000, 9_000_000_000)
     (tmp_path / "a.pcap").write_bytes(
-        encode_capture([*packets, (START, bytes(fragment)), (START, arp)], CaptureFormat())
+        encode_section(order)
+        + encode_interface(101, 0, order, max_packet=10)
+        + encode_block(3, struct.pack(f"{order}I", 50) + bytes(10), order)
     )
-    source, _ = load(tmp_path / "a.pcap")
-    assert source.lacks == ("1 IP fragment",)
-    with pytest.raises(UserError, match="no HTTP call"):
-        open_import(write_capture(tmp_path / "b.pcap", [], CaptureFormat(link_type=147)))
+    with (tmp_path / "a.pcap").open("rb") as stream:
+        assert list(read_packets(stream)) == [Packet(-1, 101, bytes(10), 40)]
+
+
+@pytest.mark.parametrize(("resolution", "unit"), [(3, 10**6), (0x8A, 10**9 // 2**10)])
+def test_units_of_times(resolution: int, unit: int) -> None:
+    """Powers of ten and of two."""
+    packet = struct.pack("<IIIII", 0, 1, 3, 0, 0)
+    content = encode_section() + encode_interface(1, resolution) + encode_block(6, packet)
+    (found,) = read_packets(io.BytesIO(content))
+    assert abs(found.at - (2**32 + 3) * unit) < unit * 2**28
+
+
+def swap_answers(segments: Sequence[Sent]) -> list[Sent]:
+    """Return the segments with each request behind the packets that answer it."""
+    found = list(segments)
+    for request in [each for each in segments if each.direction is UP and each.payload]:
+        found.remove(request)
+        end = request.sequence + len(request.payload)
+        answers = [
+            place
+            for place, each in enumerate(found)
+            if each.direction is DOWN
+            and each.connection == request.connection
+            and each.acknowledged >= end
+            and each.at <= request.at + 10 * MS
+        ]
+        found.insert(answers[-1] + 1, request)
+    return found
+
+
+def test_responses_that_were_captured_before_their_requests(tmp_path: Path) -> None:
+    """Their acknowledgements order them, as their receivers saw them, and they are counted."""
+    whole = make_segments(talk(GET_TASK, ANSWER, CARD, ANSWER), 4_294_967_000)
+    source, exchanges = imported(tmp_path, swap_answers(whole))
+    assert source.lacks == ("2 packets captured before what it answers, put in order",)
+    assert [(each.operation, each.how) for each in exchanges] == [
+        ("GetTask", "complete"),
+        ("GetAgentCard", "complete"),
+    ]
+    lost = [each for each in whole if each.payload != GET_TASK]
+    source, exchanges = imported(
+        tmp_path, [*lost, *make_segments(talk(CARD, ANSWER, connection=2))]
+    )
+    assert f"1 connection with {len(GET_TASK)} B missing: its calls end there" in source.lacks
+    assert [each.operation for each in exchanges] == ["GetAgentCard"]
+
+
+def test_directions_that_wait_for_each_other_are_bounded() -> None:
+    """Acknowledgements of bytes that nobody sent keep at most 16 MiB of each direction."""
+    connection = TcpConnection("c:1", "s:2", START)
+    names = {UP: ("c:1", "s:2"), DOWN: ("s:2", "c:1")}
+    sizes, kept, largest = {UP: 0, DOWN: 0}, 0, 0
+    for number in range(600):
+        side = (UP, DOWN)[number % 2]
+        sent = Segment(
+            START, *names[side], sizes[side], 2**30, False, False, False, bytes(1 << 16), 0
+        )
+        sizes[side] += 1 << 16
+        kept += 1 << 16
+        kept -= sum(len(each.data) for each in connection.feed(sent) if each.kind is ChunkKind.DATA)
+        largest = max(largest, kept)
+        if connection.is_closed:
+            break
+    assert largest <= (32 << 20) + (2 << 16)
 
 
 @settings(max_examples=60, deadline=None)
@@ -478,16 +724,6 @@ def test_bytes_behind_a_hole_are_bounded(tmp_path: Path) -> None:
     source, (exchange,) = imported(tmp_path, segments)
     assert exchange.how == "connection lost"
     assert source.lacks == ("1 connection with 1.4 KiB missing: its calls end there",)
-
-
-def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = write_capture(tmp_path / "a.pcap", make_segments(talk(GET_TASK, ANSWER)))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        UserError, match="is a packet capture, which needs the extra pcap"
-    ) as refused:
-        open_import(path)
-    assert refused.value.hint == install_hint("pcap")
 
 
 @pytest.mark.parametrize("begin", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"])

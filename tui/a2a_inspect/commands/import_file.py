@@ -1,6 +1,5 @@
 """`a2a-inspect import`: a file of another program to a recording."""
 
-import importlib.util
 import io
 import shutil
 import sys
@@ -9,19 +8,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from a2a_inspect.imports.har_file import HarFile
+from a2a_inspect.imports.packet_capture import PacketCapture
+from a2a_inspect.imports.packet_file import CAPTURE_MAGICS
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_inspect.imports.source import ImportSource
-from a2a_proxy.installation import install_hint
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.store.database import check_recording_target
 
-_CAPTURE_MAGICS = tuple(
-    bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")
-)
-"""The first bytes of pcapng and pcap files."""
 _COMPRESSED_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """The first bytes of gzip and Zstandard."""
 
@@ -66,8 +62,7 @@ def open_import(path: Path) -> ImportSource:
     """Return the file, opened for import.
 
     Raises:
-        UserError: the file cannot be read, has another format or no HTTP call, or an extra is
-        missing.
+        UserError: the file cannot be read, has another format or no HTTP call.
     """
     try:
         stream = _open_seekable(path)
@@ -80,18 +75,12 @@ def open_import(path: Path) -> ImportSource:
         raise UserError(
             f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE"
         )
-    if first not in _CAPTURE_MAGICS:
-        coding = _UTF16_CODINGS.get(bytes(byte and 1 for byte in first)) or (
-            "utf-16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
-        )
-        return HarFile(path, _decode_utf16(stream, coding) if coding else stream)
-    if importlib.util.find_spec("dpkt") is None:
-        raise UserError(
-            f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap")
-        )
-    from a2a_inspect.imports.packet_capture import PacketCapture
-
-    return PacketCapture(path, stream)
+    if first in CAPTURE_MAGICS:
+        return PacketCapture(path, stream)
+    coding = _UTF16_CODINGS.get(bytes(byte and 1 for byte in first)) or (
+        "utf-16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
+    )
+    return HarFile(path, _decode_utf16(stream, coding) if coding else stream)
 
 
 def _decode_utf16(stream: BinaryIO, coding: str) -> BinaryIO:

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
+import msgspec
+
 from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, ExportedData
 from a2a_inspect.imports.packet_file import DamagedFile, read_packets
 from a2a_inspect.imports.tcp_connection import TcpConnection, TcpRecord
-from a2a_inspect.imports.tcp_segment import Segment, UnreadPacket, read_segment
+from a2a_inspect.imports.tcp_segment import Segment, SegmentReader, UnreadPacket
 from a2a_proxy.model.errors import UserError
 from a2a_proxy.model.wire import Chunk
 from a2a_proxy.present import text
@@ -46,7 +48,7 @@ class PacketCapture:
         self._unread: Counter[tuple[str, str]] = Counter()
         self._late: set[frozenset[str]] = set()
         """Addresses of connections that began before the capture."""
-        self._cut_packets = self._unfinished = 0
+        self._cut_packets = self._unfinished = self._early = self._untimed = 0
         self._missing: list[int] = []
         """Bytes that each incomplete connection lacks."""
         connections = list(dict.fromkeys(connection for connection, _, _ in self._read_records()))
@@ -61,11 +63,7 @@ class PacketCapture:
         )
         calls = [each for each, http in zip(connections, self._speaks_http, strict=True) if http]
         if not calls:
-            why = (
-                "its connections are encrypted"
-                if self._encrypted
-                else "no connection begins with a request"
-            )
+            why = "; ".join(self._count_lacks()) or "no connection begins with a request"
             hint = _TLS_HINT if self._encrypted else _CAPTURE_HINT
             raise UserError(f"{path} has no HTTP call that can be read: {why}", hint)
         self.started = min(each.opened for each in calls)
@@ -74,8 +72,12 @@ class PacketCapture:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What the recording lacks because the file lacks it, in words."""
+        hint = (f"to read what is encrypted: {_TLS_HINT}",) if self._encrypted else ()
+        return (*self._count_lacks(), *hint)
+
+    def _count_lacks(self) -> list[str]:
         counts = [
-            (self._encrypted, "connection", f"encrypted: TLS in captures is not read; {_TLS_HINT}"),
+            (self._encrypted, "connection", "encrypted: TLS in captures is not read"),
             (self._others, "connection", "not HTTP"),
             (
                 len(self._late),
@@ -89,6 +91,8 @@ class PacketCapture:
             ),
             (self._unfinished, "connection", "whose end is not in the capture"),
             (self._cut_packets, "packet", "not captured whole (tcpdump -s 0)"),
+            (self._early, "packet", "captured before what it answers, put in order"),
+            (self._untimed, "packet", "without a time: it has that of the packet before it"),
         ]
         counts += [(count, noun, words) for (noun, words), count in sorted(self._unread.items())]
         found = [
@@ -96,7 +100,7 @@ class PacketCapture:
             for count, noun, words in counts
             if count
         ]
-        return (*found, f"the rest of the file: {self._damage}") if self._damage else tuple(found)
+        return [*found, f"the rest of the file: {self._damage}"] if self._damage else found
 
     def read_chunks(self) -> Iterator[Chunk]:
         """Yield the records in order of time."""
@@ -117,7 +121,8 @@ class PacketCapture:
 
     def _read_records(self) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
         """Yield all records, each with its connection and time."""
-        self._damage, self._cut_packets, self._unfinished = "", 0, 0
+        self._damage = ""
+        self._cut_packets = self._unfinished = self._early = self._untimed = 0
         self._unread.clear()
         self._late.clear()
         self._missing.clear()
@@ -138,9 +143,10 @@ class PacketCapture:
                     continue
                 self._late.discard(key)
                 connections[key] = connection
-            was_closed = connection.is_closed
+            was_closed, early = connection.is_closed, connection.early
             for record in connection.feed(segment):
                 yield connection, at, record
+            self._early += connection.early - early
             if connection.is_closed and not was_closed and connection.missing:
                 self._missing.append(connection.missing)
         for connection in connections.values():
@@ -159,13 +165,18 @@ class PacketCapture:
             self._unfinished += 1
 
     def _read_segments(self) -> Iterator[Segment]:
-        exported = ExportedData()
+        reader, exported = SegmentReader(), ExportedData()
+        at = 0
         self._stream.seek(0)
         try:
             for packet in read_packets(self._stream):
+                if packet.at < 0:
+                    self._untimed += 1
+                    packet = msgspec.structs.replace(packet, at=at)
+                at = packet.at
                 try:
                     is_exported = packet.link_type == EXPORTED_LINK_TYPE
-                    segment = exported.read_segment(packet) if is_exported else read_segment(packet)
+                    segment = (exported if is_exported else reader).read_segment(packet)
                 except UnreadPacket as why:
                     self._unread[why.noun, why.words] += 1
                     continue
@@ -174,6 +185,8 @@ class PacketCapture:
                     yield segment
         except DamagedFile as wrong:
             self._damage = str(wrong)
+        if count := reader.incomplete_fragments:
+            self._unread["IP fragment", "whose packet is not complete"] = count
 
 
 def _begin_connection(segment: Segment) -> TcpConnection | None:

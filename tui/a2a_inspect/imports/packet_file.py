@@ -1,46 +1,41 @@
 """The packets of a capture file: pcap with times in us or ns, and pcapng with any number of
-sections and interfaces.
-
-The layouts of headers and blocks are those of dpkt; its readers are not used, because they know one
-interface only and give times as floating-point numbers.
-"""
+sections and interfaces."""
 
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
-from dpkt import Error, pcap, pcapng
 
 from a2a_proxy.recording.store.row_types import check_time
 
+_PCAP_MAGICS = {
+    bytes.fromhex("d4c3b2a1"): ("<", 1000),
+    bytes.fromhex("a1b2c3d4"): (">", 1000),
+    bytes.fromhex("4d3cb2a1"): ("<", 1),
+    bytes.fromhex("a1b23c4d"): (">", 1),
+}
+"""The first bytes of a pcap file -> its byte order, and the unit of its times in ns."""
 _SECTION_MAGIC = bytes.fromhex("0a0d0d0a")
 """The first bytes of a section of pcapng."""
-_NANOSECOND_MAGICS = (pcap.TCPDUMP_MAGIC_NANO, pcap.PMUDPCT_MAGIC_NANO)
-_SWAPPED_MAGICS = (pcap.PMUDPCT_MAGIC, pcap.PMUDPCT_MAGIC_NANO)
+CAPTURE_MAGICS = (*_PCAP_MAGICS, _SECTION_MAGIC)
+"""The first bytes of capture files."""
+_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
+_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
+"""Types of pcapng blocks."""
+_TIME_RESOLUTION, _TIME_OFFSET = 9, 14
+"""Options of an interface."""
 _MAX_BLOCK = 16 << 20
 """Bytes of the largest packet or block that is read; a larger length is damage."""
 _SECOND = 1_000_000_000
-_BLOCK_HEAD = 8
-_LITTLE, _BIG = b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"
-"""The byte-order mark of a section."""
-_PARSE_ERRORS = (
-    Error,
-    struct.error,
-    IndexError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-)
-"""What dpkt raises for damaged bytes."""
+_BLOCK_HEAD, _BLOCK_END = 8, 4
 
 
 class Packet(msgspec.Struct, frozen=True):
     """One captured packet."""
 
     at: int
-    """Time in ns since the epoch."""
+    """Time in ns since the epoch; -1 if the file has none."""
     link_type: int
     """Type of its outermost header, as libpcap numbers them."""
     data: bytes
@@ -55,6 +50,8 @@ class DamagedFile(Exception):
 
 class _Interface(msgspec.Struct, frozen=True):
     link_type: int
+    max_packet: int
+    """Bytes that are captured of a packet."""
     ticks: int
     """Units of its times per second."""
     offset: int
@@ -68,72 +65,73 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet]:
         DamagedFile: the rest of the file cannot be read.
     """
     try:
-        yield from _read_pcapng(stream) if stream.read(4) == _SECTION_MAGIC else _read_pcap(stream)
-    except _PARSE_ERRORS as wrong:
+        magic = stream.read(4)
+        yield from _read_pcapng(stream) if magic == _SECTION_MAGIC else _read_pcap(stream, magic)
+    except (struct.error, LookupError, ValueError, OverflowError) as wrong:
         raise DamagedFile(f"the bytes before {stream.tell()} are damaged") from wrong
 
 
-def _read_pcap(stream: BinaryIO) -> Iterator[Packet]:
-    stream.seek(0)
-    data = _read_bytes(stream, pcap.FileHdr.__hdr_len__)
-    header = pcap.FileHdr(data)
-    is_swapped = header.magic in _SWAPPED_MAGICS
-    file_header: Any = pcap.LEFileHdr(data) if is_swapped else header
-    make_header = pcap.LEPktHdr if is_swapped else pcap.PktHdr
-    unit = 1 if header.magic in _NANOSECOND_MAGICS else 1000
-    while head := stream.read(make_header.__hdr_len__):
-        record: Any = make_header(_check_size(stream, head, make_header.__hdr_len__))
-        at = record.tv_sec * _SECOND + record.tv_usec * unit
-        data = _read_bytes(stream, record.caplen)
-        yield Packet(at, file_header.linktype & 0xFFFF, data, max(record.len - record.caplen, 0))
+def _read_pcap(stream: BinaryIO, magic: bytes) -> Iterator[Packet]:
+    order, unit = _PCAP_MAGICS[magic]
+    (link_type,) = struct.unpack(f"{order}16xI", _read_bytes(stream, 20))
+    head = struct.Struct(f"{order}IIII")
+    while data := stream.read(head.size):
+        seconds, part, size, whole = head.unpack(_check_size(stream, data, head.size))
+        data = _read_bytes(stream, size)
+        yield Packet(
+            seconds * _SECOND + part * unit, link_type & 0xFFFF, data, max(whole - size, 0)
+        )
 
 
 def _read_pcapng(stream: BinaryIO) -> Iterator[Packet]:
     stream.seek(0)
-    is_little = True
+    order = "<"
     interfaces: list[_Interface] = []
     while head := stream.read(_BLOCK_HEAD):
         _check_size(stream, head, _BLOCK_HEAD)
         if head.startswith(_SECTION_MAGIC):
-            mark = _read_bytes(stream, len(_LITTLE))
-            if mark not in (_LITTLE, _BIG):
+            mark = _read_bytes(stream, 4)
+            if mark not in _BYTE_ORDERS:
                 raise DamagedFile(f"the section before byte {stream.tell()} has no byte order")
-            head, is_little, interfaces = head + mark, mark == _LITTLE, []
-        kind, size = struct.unpack("<II" if is_little else ">II", head[:_BLOCK_HEAD])
-        block = head + _read_bytes(stream, size - len(head))
-        if kind == pcapng.PCAPNG_BT_IDB:
-            make: Any = (
-                pcapng.InterfaceDescriptionBlockLE
-                if is_little
-                else pcapng.InterfaceDescriptionBlock
+            head, order, interfaces = head + mark, _BYTE_ORDERS[mark], []
+        kind, size = struct.unpack_from(f"{order}II", head)
+        block = _read_bytes(stream, size - len(head))[:-_BLOCK_END]
+        if kind == _INTERFACE:
+            interfaces.append(_read_interface(block, order))
+        elif kind == _SIMPLE_PACKET:
+            (whole,) = struct.unpack_from(f"{order}I", block)
+            interface = interfaces[0]
+            data = block[4 : 4 + min(whole, interface.max_packet)]
+            yield Packet(-1, interface.link_type, data, max(whole - len(data), 0))
+        elif kind in (_PACKET, _OLD_PACKET):
+            layout = "IIIII" if kind == _PACKET else "HxxIIII"
+            number, high, low, size, whole = struct.unpack_from(f"{order}{layout}", block)
+            interface = interfaces[number]
+            ticks = (high << 32 | low) * _SECOND // interface.ticks
+            data = _check_size(stream, block[20 : 20 + size], size)
+            yield Packet(
+                check_time(interface.offset * _SECOND + ticks),
+                interface.link_type,
+                data,
+                max(whole - size, 0),
             )
-            interfaces.append(_read_interface(make(block), is_little=is_little))
-        elif kind in (pcapng.PCAPNG_BT_EPB, pcapng.PCAPNG_BT_PB):
-            is_old = kind == pcapng.PCAPNG_BT_PB
-            make = (
-                (pcapng.PacketBlockLE if is_old else pcapng.EnhancedPacketBlockLE)
-                if is_little
-                else (pcapng.PacketBlock if is_old else pcapng.EnhancedPacketBlock)
-            )
-            found = make(block)
-            yield _make_packet(found, interfaces[found.iface_id], bytes(found.pkt_data))
 
 
-def _read_interface(block: Any, *, is_little: bool) -> _Interface:
-    ticks, offset = 1_000_000, 0
-    for option in block.opts:
-        if option.code == pcapng.PCAPNG_OPT_IF_TSRESOL:
-            exponent = option.data[0]
+def _read_interface(block: bytes, order: str) -> _Interface:
+    link_type, max_packet = struct.unpack_from(f"{order}H2xI", block)
+    ticks, offset, at = 1_000_000, 0, 8
+    while at < len(block):
+        code, size = struct.unpack_from(f"{order}HH", block, at)
+        value = block[at + 4 : at + 4 + size]
+        at += 4 + size + -size % 4
+        if not code:
+            break
+        if code == _TIME_RESOLUTION:
+            exponent = value[0]
             ticks = 2 ** (exponent & 0x7F) if exponent & 0x80 else 10**exponent
-        elif option.code == pcapng.PCAPNG_OPT_IF_TSOFFSET:
-            (offset,) = struct.unpack("<q" if is_little else ">q", option.data)
-    return _Interface(block.linktype, ticks, offset)
-
-
-def _make_packet(block: Any, interface: _Interface, data: bytes) -> Packet:
-    ticks = block.ts_high << 32 | block.ts_low
-    at = check_time(interface.offset * _SECOND + ticks * _SECOND // interface.ticks)
-    return Packet(at, interface.link_type, data, max(block.pkt_len - len(data), 0))
+        elif code == _TIME_OFFSET:
+            (offset,) = struct.unpack(f"{order}q", value)
+    return _Interface(link_type, max_packet or _MAX_BLOCK, ticks, offset)
 
 
 def _read_bytes(stream: BinaryIO, size: int) -> bytes:

@@ -1,5 +1,5 @@
-"""The bytes of a TCP connection in their order, from segments that are repeated, out of order, or
-missing."""
+"""The bytes of a TCP connection in their order, from segments that are repeated, out of order (also
+a response before its request), or missing."""
 
 import heapq
 from collections.abc import Iterator
@@ -36,8 +36,9 @@ class _Half:
         self.acknowledged = -1
         """Number of the byte that the receiver expects next."""
         self.has_ended = False
-        self._waiting: list[tuple[int, bytes]] = []
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
+        self._waiting: list[tuple[int, int, bytes]] = []
+        """Number of the first byte, that of the byte that its sender expected, and the bytes."""
         self._hole_since = 0
 
     def begin(self, number: int) -> None:
@@ -50,43 +51,50 @@ class _Half:
         next byte."""
         return self.next + (number - self.next + _HALF) % _WHOLE - _HALF
 
-    def add(self, number: int, data: bytes) -> bytes:
-        """Add the payload of a segment, and return the bytes that are in order now."""
-        heapq.heappush(self._waiting, (number, data))
-        self._waiting_bytes += len(data)
+    def add(self, number: int, expected: int, data: bytes) -> None:
+        """Add the payload of a segment, whose sender had received all bytes before `expected`."""
+        heapq.heappush(self._waiting, (number, expected, data))
+        self.waiting_bytes += len(data)
+
+    def pop_ordered(self, received: int) -> list[bytes]:
+        """Return the pieces that are in order: in this direction, and behind those that their
+        sender had received, of which the ones before `received` are known."""
         ordered: list[bytes] = []
         while self._waiting and self._waiting[0][0] <= self.next:
-            first, piece = heapq.heappop(self._waiting)
-            self._waiting_bytes -= len(piece)
+            first, expected, piece = self._waiting[0]
             new = piece[self.next - first :]
+            # FIN counts as one byte. Directions that wait for each other are damaged.
+            if new and expected > received + 1 and self.waiting_bytes <= _MAX_WAITING:
+                break
+            heapq.heappop(self._waiting)
+            self.waiting_bytes -= len(piece)
             self.next += len(new)
-            ordered.append(new)
-        if ordered:
+            if new:
+                ordered.append(new)
             self._hole_since = 0
-        return b"".join(ordered)
+        return ordered
 
     @property
     def is_complete(self) -> bool:
         """Whether all bytes and FIN were captured, and its end was not reported yet."""
         return 0 <= self.end == self.next and not self.has_ended
 
-    def is_hole_final(self, at: int) -> bool:
-        """Return whether the bytes that are missing can no longer be in the capture."""
+    def is_hole_final(self, at: int, waiting_bytes: int) -> bool:
+        """Return whether the bytes that are missing, for which `waiting_bytes` wait, can no longer
+        be in the capture."""
         missing = self.count_missing()
         if not missing:
             return False
         self._hole_since = self._hole_since or at
         is_received = self.acknowledged >= self.next + missing
-        return (
-            is_received and at - self._hole_since > _PATIENCE
-        ) or self._waiting_bytes > _MAX_WAITING
+        return (is_received and at - self._hole_since > _PATIENCE) or waiting_bytes > _MAX_WAITING
 
     def count_missing(self) -> int:
         """Return the number of bytes of the first hole, also if nothing behind it was captured."""
         if self.next < 0:
             return 0
         if self._waiting:
-            return self._waiting[0][0] - self.next
+            return max(self._waiting[0][0] - self.next, 0)
         if self.end >= 0:
             return max(self.end - self.next, 0)
         missing = self.acknowledged - self.next
@@ -105,6 +113,8 @@ class TcpConnection:
         self.is_closed = False
         self.missing = 0
         """Bytes that are not in the capture."""
+        self.early = 0
+        """Segments that were captured before bytes that their sender had received."""
         self._halves = _Half(), _Half()
         self._syn = -1
         self._is_open = self._is_dialed = False
@@ -128,20 +138,22 @@ class TcpConnection:
             self._syn = segment.sequence
         yield from self._begin_connection(direction, has_data=bool(segment.payload))
         half.begin((segment.sequence + segment.is_syn) % _WHOLE)
+        expected = -1
         if segment.acknowledged >= 0:
             other.begin(segment.acknowledged)
-            other.acknowledged = max(other.acknowledged, other.count(segment.acknowledged))
+            expected = other.count(segment.acknowledged)
+            other.acknowledged = max(other.acknowledged, expected)
         number = half.count((segment.sequence + segment.is_syn) % _WHOLE)
         if segment.is_fin:
             half.end = number + len(segment.payload) + segment.missing
-        if other.is_hole_final(segment.at):  # this segment cannot fill it
+        # This segment cannot fill a hole of the other direction.
+        if other.is_hole_final(segment.at, half.waiting_bytes + other.waiting_bytes):
             yield from self._report_loss(direction.other)
             return
-        if segment.payload and (data := half.add(number, segment.payload)):
-            if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
-                self.first_bytes += data[:_MAX_FIRST_BYTES]
-            yield TcpRecord(ChunkKind.DATA, direction, data)
-        if half.is_hole_final(segment.at):
+        if segment.payload:
+            half.add(number, expected, segment.payload)
+            yield from self._order_bytes(direction)
+        if half.is_hole_final(segment.at, half.waiting_bytes):
             yield from self._report_loss(direction)
             return
         for each in Direction:
@@ -156,6 +168,18 @@ class TcpConnection:
             yield from self._close_connection()
         elif half.has_ended and other.has_ended:
             yield from self._close_connection()
+
+    def _order_bytes(self, direction: Direction) -> Iterator[TcpRecord]:
+        """Yield the bytes that are in order after a segment of `direction`, which may be what the
+        other direction waits for."""
+        is_early = False
+        while pieces := self._halves[direction].pop_ordered(self._halves[direction.other].next):
+            data = b"".join(pieces)
+            self.early += len(pieces) * is_early
+            if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
+                self.first_bytes += data[:_MAX_FIRST_BYTES]
+            yield TcpRecord(ChunkKind.DATA, direction, data)
+            direction, is_early = direction.other, True
 
     def _begin_connection(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
         """Yield the records of its beginning: it is open from its first segment, and dialed from
