@@ -315,6 +315,14 @@ NOT_VALID = {
         _posted({"params": [{"name": "a", "value": "\ud800"}]}),
         "a text has half of a character",
     ),
+    "URL": (
+        {**entry(), "request": {**entry()["request"], "url": "http://["}},
+        "its URL is not valid: 'http://['",
+    ),
+    "time of an event": (
+        {**entry(), "_eventSourceMessages": [{"time": "7"}]},
+        "a member is of another type than in the format",
+    ),
     "base64": (
         entry(content={"encoding": "base64", "text": "abcde"}),
         "a body is not base64, as its `encoding` says",

@@ -443,6 +443,7 @@ WRAPPERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "NFLOG": (239, lambda ip: nflog(ip, "<")),
     "NFLOG big": (239, lambda ip: nflog(ip, ">")),
     "PPP": (9, lambda ip: b"\x21" + ip),
+    "PPP MPLS": (9, lambda ip: b"\x02\x81\0\0\x11\0" + ip),
     "PPP HDLC": (50, lambda ip: b"\xff\x03\0\x21" + ip),
     "PPPoE link": (51, lambda ip: PPPOE + b"\0\x21" + ip),
     "VXLAN": (1, lambda ip: ETHERNET + wrap_ip(17, udp(4789, VXLAN + ETHERNET + ip))),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
 
@@ -72,7 +72,7 @@ class HarCall:
         """Time of its end, ns."""
         ours = (entry.get("_a2a") or {}) if creator == _OURS else {}
         self.started = parse_time(ours.get("started") or entry["startedDateTime"])
-        url = urlsplit(request["url"])
+        url = _read_url(request["url"])
         self._scheme = url.scheme
         self.authority = url.netloc.rpartition("@")[2]
         self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -149,7 +149,8 @@ class HarCall:
     def _read_event_messages(self, messages: Any) -> None:
         """Take the times of events from Chromium, and the events themselves if the body is
         missing."""
-        times = [check_time(int(each["time"] * 1_000_000) * 1000) for each in messages]
+        # The sign refuses a text, which can be multiplied.
+        times = [check_time(int(+each["time"] * 1_000_000) * 1000) for each in messages]
         if not self._response_body:
             self._response_body = b"".join(map(_event_block, messages))
             self._is_rebuilt, self._missing = True, 0
@@ -386,6 +387,14 @@ _BODY_KINDS = frozenset(
     {"request", "response", "event", "error", "comment", "other", "undecodable"}
 )
 """Kinds of frames that are a message or an event of a body."""
+
+
+def _read_url(url: Any) -> SplitResult:
+    try:
+        found: SplitResult = urlsplit(url)
+    except ValueError as wrong:
+        raise EntryError(f"its URL is not valid: {url[:40]!r}") from wrong
+    return found
 
 
 def _read_status(response: Any) -> int:

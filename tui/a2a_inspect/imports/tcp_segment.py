@@ -229,8 +229,8 @@ def _choose_layer(kind: int, data: bytes) -> _Found:
 def _read_ppp(_: SegmentReader, data: bytes) -> _Found:
     at = 2 if data.startswith(b"\xff\x03") else 0
     size = 1 if data[at] & 1 else 2  # an odd first byte is the whole protocol
-    is_ip = int.from_bytes(data[at : at + size]) in (0x21, 0x57)
-    return (SegmentReader.read_ip, data[at + size :]) if is_ip else None
+    layer = _PPP_LAYERS.get(int.from_bytes(data[at : at + size]))
+    return layer and (layer, data[at + size :])
 
 
 def _read_mpls(_: SegmentReader, data: bytes) -> _Found:
@@ -305,6 +305,11 @@ _ETHERNET_LAYERS: dict[int, _Layer] = {
     0x88E5: _refuse_macsec,
 }
 """Type in an Ethernet header -> IP, VLAN tag, Ethernet in a tunnel, MPLS, PPPoE, MACsec."""
+_PPP_LAYERS: dict[int, _Layer] = {
+    0x21: SegmentReader.read_ip,
+    0x57: SegmentReader.read_ip,
+    0x281: _read_mpls,
+}
 _UDP_LAYERS: dict[int, _Layer] = {4789: _read_vxlan, 8472: _read_vxlan, 6081: _read_geneve}
 _IP_LAYERS: dict[int, _Layer] = {
     4: SegmentReader.read_ip,
