@@ -36,6 +36,7 @@ import proxies
 import querying
 import replaying
 import starving
+import stream_cost
 import streams
 from processes import free_port, running
 from proxies import Contestant
@@ -211,6 +212,35 @@ class Suite:
                 lambda _, to, s: load.grpc_stream(to, s),
                 "messages/s",
             )
+
+    def stream_cost(self) -> None:
+        """Measure the processor time of each process for an event of a Python agent."""
+        contestants: dict[str, stream_cost.Contestant] = {
+            DIRECT: stream_cost.direct,
+            OURS: stream_cost.ours,
+            MITMPROXY: stream_cost.mitmdump,
+        }
+        values: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
+        for name in [*contestants] * self._rounds:
+            values[name].append(stream_cost.measure(self.folder, contestants[name]))
+        median: dict[tuple[str, str], float] = {}
+        title = f"Agent of the Python SDK, {stream_cost.STREAMS} event streams, processor time"
+        for name, rounds in values.items():
+            for process in rounds[0]:
+                micros = [each[process] for each in rounds]
+                median[name, process] = statistics.median(micros)
+                words = f"{name}: {process}"
+                self.rows.append(row(title, words, "us/event", micros, less_is_better=True))
+        relay = median[OURS, stream_cost.RELAY]
+        both = relay + median[OURS, stream_cost.RECORDER]
+        agent = 100 * both / median[OURS, stream_cost.AGENT]
+        times = both / median[MITMPROXY, stream_cost.PROXY]
+        for name, wanted, got, unit in (
+            ("relay and recorder, of the agent's processor time", 36, agent, " %"),
+            ("relay and recorder, times mitmdump with streamed bodies", 0.8, times, ""),
+            ("relay, an event", 50, relay, " us"),
+        ):
+            self._target(f"{name}, median", wanted, got, at_most=True, unit=unit)
 
     def recorder(self, messages: int, paced: int) -> None:
         """Measure rate, memory and size of the recorder."""
@@ -658,6 +688,7 @@ def parse() -> argparse.Namespace:
         "http2-tls",
         "latency",
         "stream",
+        "stream-cost",
         "recorder",
         "many-streams",
         "rules",
@@ -720,6 +751,7 @@ def main() -> None:
             "http2-tls": suite.http2_tls,
             "latency": suite.latency,
             "stream": suite.stream,
+            "stream-cost": suite.stream_cost,
             "recorder": lambda: suite.recorder(*_sizes(typed)),
             "many-streams": lambda: suite.many_streams(
                 *((200, 100_000) if typed.quick else (500, 500_000))

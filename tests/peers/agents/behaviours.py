@@ -119,13 +119,15 @@ def steps_for(text: str, following_up: bool) -> list[Step]:
     """The steps for a message with this text; `following_up` says that it continues a task that
     waits for input.
 
-    `open:<task id>` opens the gate of another task. A text that is not in the table is answered by
-    a message saying so.
+    `open:<task id>` opens the gate of another task; `chunks:<number>` makes a report of so many
+    pieces. A text that is not in the table is answered by a message saying so.
     """
     if following_up:
         return [WORK, Chunk("answer", f"you said {text}"), DONE]
     if text.startswith("open:"):
         return [Open(text.removeprefix("open:")), Answer("opened")]
+    if text.startswith("chunks:"):
+        return [WORK, *chunks("report", int(text.removeprefix("chunks:"))), DONE]
     return TABLE.get(text) or [Answer(f"no behaviour is called {text}")]
 
 
