@@ -288,11 +288,15 @@ ASK = (
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_switch_to_http2(before: int) -> None:
+@pytest.mark.parametrize(
+    "switch", [SWITCH, b"HTTP/1.1 101 S\r\n\r\n", b"HTTP/1.1 101 S\r\nUpgrade: h2c\r\n\r\n"]
+)
+def test_switch_to_http2(before: int, switch: bytes) -> None:
     """Stream 1 answers the request that asked; later streams follow it. The numbers of streams
-    before the switch are not used again."""
+    before the switch are not used again. Jetty answers without `Upgrade` and `Connection`: the
+    switch is then to what the client offered."""
     steps = [("C", GET), ("S", OK)] * before
-    steps += [("C", ASK), ("S", SWITCH), *upgraded(b"cd"), ("c-eof", b"")]
+    steps += [("C", ASK), ("S", switch), *upgraded(b"cd"), ("c-eof", b"")]
     events = told(steps)
     first, next_one = 1 + before, 3 + before
     found = brief([each for each in events if not isinstance(each, Control)])

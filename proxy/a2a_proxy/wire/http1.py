@@ -104,6 +104,8 @@ class Http1Decoder(State, tag="http/1.1"):
     _left_up_to: int = 0
     """The same if only the client has closed its side: a break by the agent is still reported."""
     _is_tunnel: bool = False
+    _offer: bytes = b""
+    """The latest value of `Upgrade` in a request."""
     _http2_settings: bytes = b""
     """`HTTP2-Settings` of the last request that has it."""
     _next: Http2Decoder | WebSocketDecoder | None = None
@@ -269,6 +271,7 @@ class Http1Decoder(State, tag="http/1.1"):
             )
             return
         stream = self._open_stream(parsed.method)
+        self._offer = parsed.upgrade or self._offer
         if parsed.http2_settings:
             self._http2_settings = parsed.http2_settings
         out.append(_make_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
@@ -285,7 +288,7 @@ class Http1Decoder(State, tag="http/1.1"):
         stream, method = pending[0]
         protocol = known = ""
         if parsed.status == 101:
-            protocol = parsed.upgrade.decode("latin-1")
+            protocol = (parsed.upgrade or self._offer).decode("latin-1")
             known = "" if self._sides[_TO_AGENT].opaque else protocol.lower()
         to_http2 = known == _H2C
         if to_http2 or (parsed.status < 200 and parsed.status != 101):

@@ -129,6 +129,8 @@ class _HeadCollector:
         self.complete = True
 
 
+_AFTER_SWITCH = "Pause on CONNECT/Upgrade"
+"""The error after a 101 whose `Upgrade` or `Connection` is missing, as Jetty sends it."""
 _Parser = httptools.HttpRequestParser | httptools.HttpResponseParser
 
 
@@ -148,7 +150,8 @@ def _feed_head(parser: _Parser, collector: _HeadCollector, head: bytes, lenient:
     except httptools.HttpParserUpgrade:
         pass  # raised for every CONNECT and Upgrade request; the response decides, not the request
     except httptools.HttpParserError as error:
-        return str(error) or type(error).__name__
+        if str(error) != _AFTER_SWITCH:
+            return str(error) or type(error).__name__
     return "" if collector.complete else "the head is not complete where its empty line is"
 
 
