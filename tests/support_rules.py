@@ -39,6 +39,11 @@ def findings(script: Script) -> list[Finding]:
     return [each for each in _observe(script.make_chunks())[1] if type(each) is Finding]
 
 
+def frames(script: Script) -> list[Frame]:
+    """Return the frames of a conversation."""
+    return [each for each in _observe(script.make_chunks())[1] if type(each) is Frame]
+
+
 def _observe(chunks: Sequence[Chunk]) -> tuple[Observer, list[Observation]]:
     observer = Observer(Redactor(KEY), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []

@@ -24,7 +24,6 @@ from a2a_proxy.model.values import (
     Exchange,
     Finding,
     Frame,
-    FrameKind,
     Observation,
     Severity,
     Task,
@@ -54,12 +53,11 @@ from a2a_proxy.protocol.conversation import (
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.segments.tracker import SegmentsState, SegmentTracker
+from a2a_proxy.protocol.status_summary import A2AMessage
 from a2a_proxy.protocol.task import FollowedTask, TaskTracker
 from a2a_proxy.redaction import Redactor, RedactorState
 from a2a_proxy.redaction.metadata_only import withhold_payload
-from a2a_proxy.rules.facts.partial_decode import GateResult
-from a2a_proxy.rules.run.engine import NO_CHECKS, Engine, EngineState, FrameOrEnd
-from a2a_proxy.rules.run.gate import Checks, ChunkGate, check_payload, checks_for, read_strings
+from a2a_proxy.rules.run.engine import Engine, EngineState, FrameOrEnd
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -72,8 +70,7 @@ _OPEN, _DATA, _OURS, _TO_CLIENT = (
 _TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
 """How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
-_CARD_EVENT, _STATUS, _ARTIFACT = EventKind.CARD, EventKind.STATUS, EventKind.ARTIFACT
-_EVENT = FrameKind.EVENT
+_CARD_EVENT, _ARTIFACT = EventKind.CARD, EventKind.ARTIFACT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _GROUP = 16
 """Frames that are delivered together: their payloads are searched for secrets in one pass."""
@@ -86,14 +83,6 @@ _PASSED_REASONS = {"tls": "TLS that --intercept does not open", "opaque": "neith
 """Why the relay recorded only the number of the bytes, by `PassedFacts.kind`."""
 _MAX_MARKS = 10_000
 """Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
-
-
-_View = tuple[
-    ExchangeState | None, Checks, GateResult | None, tuple[bytes, ...] | None, ArtifactChunk | None
-]
-"""The exchange of a frame, its payload checks, their result for an update, the strings of a status
-update, and an artifact chunk."""
-_NO_VIEW: _View = (None, NO_CHECKS, None, None, None)
 
 
 class _EditRecord(msgspec.Struct, frozen=True):
@@ -252,8 +241,9 @@ class _RedactedSource:
         return ConnectionFacts(*addresses, facts.transport, process, deliverer=deliverer)
 
 
-_Emitted = tuple[_ObservedConnection, Frame | Finding | ExchangeState]
-"""A frame or a finding of a conversation, or an exchange that has ended."""
+_Emitted = tuple[_ObservedConnection, Frame | Finding | ExchangeState, A2AMessage | None]
+"""A frame or a finding of a conversation, or an exchange that has ended; what was read of the
+payload."""
 
 
 class Observer:
@@ -279,7 +269,6 @@ class Observer:
         self._cut_exchanges: list[Exchange] = []
         """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
-        self._chunk_gate = ChunkGate()
         self._segments = SegmentTracker(redactor.redact_text)
         self._rules = Engine() if rules is None else rules
         self._undelivered: list[_Emitted] = []
@@ -528,11 +517,12 @@ class Observer:
     ) -> None:
         """Deliver frames of a conversation, and the exchanges that have ended; later, if more is
         collected first."""
-        undelivered = self._undelivered
+        undelivered, link = self._undelivered, connection.conversation.link
         for frame in frames:
-            undelivered.append((connection, frame))
+            read = link.messages.pop((frame.exchange, frame.seq), None)
+            undelivered.append((connection, frame, read))
         for exchange in connection.conversation.pop_closed_exchanges():
-            undelivered.append((connection, exchange))
+            undelivered.append((connection, exchange, None))
         if not self._collects or len(undelivered) >= _GROUP:
             self._deliver(out)
 
@@ -548,54 +538,36 @@ class Observer:
         for start in range(0, len(items), _GROUP):
             self._deliver_group(items[start : start + _GROUP], out)
 
-    def _view_items(self, items: list[_Emitted]) -> list[_View]:
-        views: list[_View] = []
-        number, view = 0, _NO_VIEW
-        for connection, each in items:
-            if type(each) is not Frame:
-                views.append(_NO_VIEW)
-                continue
-            if each.exchange != number:
-                number = each.exchange
-                exchange = connection.conversation.find_exchange(number) if number else None
-                view = (
-                    (exchange, checks_for(exchange), None, None, None)
-                    if exchange is not None
-                    else _NO_VIEW
-                )
-            exchange, checks = view[:2]
-            if exchange is None or each.kind is not _EVENT:
-                views.append(view)
-            elif each.event is _STATUS:
-                update = check_payload(each, exchange, checks)
-                views.append((exchange, checks, update, read_strings(each, update), None))
-            elif each.event is _ARTIFACT:
-                update = self._chunk_gate.check(each, exchange, checks)
-                chunk = update if type(update) is ArtifactChunk else find_only_chunk(each)
-                views.append((exchange, checks, update, None, chunk))
-            else:
-                views.append(view)
-        return views
-
     def _deliver_group(self, items: list[_Emitted], out: list[Observation]) -> None:
-        views = self._view_items(items)
         redact, rules, held = self._redactor, self._rules, self._held_for_rules
         redact_frame, apply_to_task, apply_to_segments = (
             redact.redact_frame,
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        sieved = redact.sieve_frames(
-            [each for _, each in items], [view[3] for view in views], [view[4] for view in views]
-        )
+        strings: list[tuple[bytes, ...] | None] = []
+        chunks: list[ArtifactChunk | None] = []
+        for _, each, message in items:
+            content = message.content if message is not None else None
+            strings.append(message.strings() if message is not None else None)
+            chunks.append(
+                content
+                if type(content) is ArtifactChunk
+                else find_only_chunk(each)
+                if type(each) is Frame and each.event is _ARTIFACT
+                else None
+            )
+        sieved = redact.sieve_frames([each for _, each, _ in items], strings, chunks)
         source = None
-        for (connection, each), (exchange, checks, checked, strings, chunk) in zip(
-            items, views, strict=True
-        ):
+        number, exchange = 0, None
+        for (connection, each, message), known, chunk in zip(items, strings, chunks, strict=True):
             try:
                 if type(each) is not Frame:
                     self._deliver_other(each, out)
                     continue
+                if each.exchange != number:
+                    number = each.exchange
+                    exchange = connection.conversation.find_exchange(number) if number else None
                 frame = connection.mark_frame(each) if connection.marks else each
                 if frame.event is _CARD_EVENT:
                     if exchange is not None and not frame.ours:
@@ -604,7 +576,8 @@ class Observer:
                         )
                     if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                         redact.learn_card(card)
-                raw, frame = frame, redact_frame(frame, exchange, sieved, strings, chunk)
+                raw, frame = frame, redact_frame(frame, exchange, sieved, known, chunk)
+
                 if exchange is not None:
                     facts = connection.facts
                     if facts.forwarded and exchange.binding is Binding.OTHER:
@@ -617,10 +590,11 @@ class Observer:
                 out.append(frame)
                 if source is None or source.connection is not connection:
                     source = _RedactedSource(connection, redact)
+                judged = frame, source, message if frame is raw else None
                 if held is None:
-                    rules.on_frame(frame, source, out)
+                    rules.judge_block([judged], out)
                 else:
-                    held.append((frame, source, checked if frame is raw else None, checks))
+                    held.append(judged)
             except Exception as error:  # a bug costs one connection, not those whose frames follow
                 at = each.closed if isinstance(each, ExchangeState) else each.at
                 self.abandon_connection(

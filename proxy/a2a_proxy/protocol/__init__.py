@@ -21,8 +21,6 @@ Bindings, events, tasks:
 - `request`: requests in canonical JSON
 - `canonical`: objects of any dialect in canonical JSON
 - `task_list`: tasks in the response to ListTasks
-- `artifact_chunks`: sizes and hashes of artifacts in frames
-- `text_place`: where the text of a chunk is in its JSON
 - `artifact`: artifacts assembled from their chunks
 - `generation`: generations of one task, and why numbers are missing
 - `client_messages`: client messages that may have a missing generation
@@ -33,6 +31,11 @@ Calls and payloads:
 - `call`: one stream as one exchange, common to all bindings
 - `dialect`: the dialect of a call
 - `live`: the payload of a SendLiveMessage stream
+- `message`: what is read of a payload for all its users
+- `strict`: decoders of provably valid payloads (package)
+- `status_summary`: the status of a payload, and the payload as it was read
+- `artifact_chunks`: sizes and hashes of artifacts in frames
+- `text_place`: where the text of a chunk is in its JSON
 - `schema`: the protobuf class of a payload
 - `json_summary`: summaries of JSON
 - `proto_summary`: summaries of protobuf messages

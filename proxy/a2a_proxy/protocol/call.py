@@ -34,8 +34,10 @@ from a2a_proxy.protocol.exchange import (
     LifeEvent,
     LifeMeaning,
 )
+from a2a_proxy.protocol.message import JsonReader
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.session_facts import SessionContext, path_of
+from a2a_proxy.protocol.status_summary import A2AMessage
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
 Out = list[Frame | Finding]
@@ -99,6 +101,7 @@ class ConnectionLink(Reference):
         "closed",
         "connection",
         "facts",
+        "messages",
         "ours",
         "report_unassigned",
         "shared",
@@ -113,6 +116,8 @@ class ConnectionLink(Reference):
         self.facts = facts
         self.shared = shared
         self.ours = False
+        self.messages: dict[tuple[int, int], A2AMessage] = {}
+        """What was read of frames that are not delivered yet, by their exchange and `seq`."""
         self.touched: dict[int, ExchangeState] = {}
         self.closed: list[ExchangeState] = []
         """Exchanges that ended since the list was last taken."""
@@ -127,6 +132,7 @@ class ExchangeDecoder(State):
     """Whether the dialect is a guess that the response may correct."""
     calls: dict[str, str] = {}
     """JSON-RPC id -> 1.0 operation, if one request carries several calls."""
+    reader: JsonReader = msgspec.field(default_factory=JsonReader)
 
     def close(self, at: int, how: str) -> None:
         """Close the exchange, unless it is closed already."""
@@ -154,11 +160,15 @@ class ExchangeDecoder(State):
         schema: str,
         summary: Summary,
         detail: FrameDetail = NO_DETAIL,
+        message: A2AMessage | None = None,
     ) -> None:
-        """Append one frame to `out` and update the exchange from it."""
+        """Append one frame to `out` and update the exchange from it. `message` is what the strict
+        decoder has read of the payload."""
         exchange, link, at = self.exchange, self.link, span.at
         seq = exchange.seq
         exchange.seq = seq + 1
+        if message is not None:
+            link.messages[exchange.id, seq] = message
         (
             event,
             task_id,

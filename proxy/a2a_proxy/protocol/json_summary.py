@@ -23,7 +23,6 @@ from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.proto_summary import bare_id
 from a2a_proxy.protocol.summary import (
     NO_SUMMARY,
-    STATE_NUMBERS,
     Summary,
     generation_number,
     generation_or_none,
@@ -75,7 +74,7 @@ def _summarise_update(event: EventKind, update: UpdateShape) -> Summary:
         message_id,
         _id_of_artifact(artifact) if artifact is not None else "",
         state,
-        generation_number(update.generation) if update.generation is not None else 0,
+        generation_number(update.generation),
         update.append or False,
         update.last_chunk or False,
         update.final or False,
@@ -84,9 +83,7 @@ def _summarise_update(event: EventKind, update: UpdateShape) -> Summary:
 
 def _summarise_status(status: StatusShape) -> tuple[int, str]:
     said = status.message
-    return STATE_NUMBERS.get(status.state or "") or state_number(status.state), (
-        said.message_id or ""
-    ) if said else ""
+    return state_number(status.state), (said.message_id or "") if said else ""
 
 
 def _summarise_task(task: TaskShape) -> Summary:

@@ -11,13 +11,14 @@ from urllib.parse import quote_from_bytes
 
 import msgspec
 
+from a2a_proxy.protocol.status_summary import MAX_PLAIN_DIGITS
 from a2a_proxy.redaction.labels import is_label
 
 SHORTEST = 6
 """Bytes. Shorter values are replaced in their known place only: elsewhere they would match by
 chance."""
 
-MIN_SECRET_DIGITS = 12
+MIN_SECRET_DIGITS = MAX_PLAIN_DIGITS + 1
 """Bytes. Shorter values of digits alone, or of small letters, are ordinary text."""
 
 LONGEST = 64 << 10

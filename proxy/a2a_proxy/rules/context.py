@@ -26,11 +26,11 @@ from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
+from a2a_proxy.protocol.status_summary import Content, StatusSummary, decode_status
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
-from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, decode_status
 from a2a_proxy.rules.run.missing_payload import without_payload
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord, TaskRecord
@@ -48,7 +48,7 @@ class RuleContext:
     """The current frame; None at `HEADS`, at `CLOSED` and when a deadline is due."""
     task: TaskRecord | None = None
     """The task the frame refers to."""
-    gate_result: GateResult = False
+    gate_result: Content = False
     """Result of the gate for this frame, if the gate was run; see `status_summary`."""
     flags = 0
     state_before = 0

@@ -12,10 +12,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import support_rules
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Finding, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.protocol import message as gate
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
+from a2a_proxy.protocol.bindings import grpc as grpc_binding
+from a2a_proxy.protocol.status_summary import Content, StatusSummary, decode_status
+from a2a_proxy.protocol.strict.json_checks import JSON_1_0
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -42,31 +47,36 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.partial_decode import (
-    GateResult,
-    StatusSummary,
-    decode_status,
-)
-from a2a_proxy.rules.run import engine, gate
-from a2a_proxy.rules.schema.fast.json_checks import JSON_1_0
+from a2a_proxy.rules.run import engine
 from support_rules import findings
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
 EVENTS = {EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE}
 
 
-def ungated(script: Script) -> list[Finding]:
+def read_nothing_strictly(patch: pytest.MonkeyPatch) -> None:
+    """Make no payload clean."""
+    patch.setattr(engine, "check_payload", lambda *_: False)
+    patch.setattr(gate.JsonReader, "read", lambda *_: gate.UNREAD)
+    patch.setattr(grpc_binding, "read_protobuf", lambda *_: gate.UNREAD)
+
+
+def ungated(script: Script) -> tuple[list[Finding], list[Frame]]:
     """The same with nothing ever clean."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "check_payload", lambda *_: False)
-        return findings(script)
+        read_nothing_strictly(patch)
+        return findings(script), support_rules.frames(script)
+
+
+def gated(script: Script) -> tuple[list[Finding], list[Frame]]:
+    return findings(script), support_rules.frames(script)
 
 
 @pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 def test_examples_are_judged_alike_without_the_gate(rule: Rule) -> None:
     """Both examples of every rule."""
     for script in (rule.flagged, rule.clean):
-        assert findings(script) == ungated(script)
+        assert gated(script) == ungated(script)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
@@ -83,9 +93,9 @@ def test_samples_are_judged_alike_without_the_gate(
                 for each in recheck_session(recording, session)
             ]
 
-    gated = judged()
-    monkeypatch.setattr(engine, "check_payload", lambda *_: False)
-    assert gated == judged()
+    clean = judged()
+    read_nothing_strictly(monkeypatch)
+    assert clean == judged()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_empty_grpc_messages_are_judged_alike_without_the_gate(operation: str) -
         (empty, snapshot(), status("COMPLETED"), empty),
     ):
         script = grpc(operation, asked, *answers)
-        assert findings(script) == ungated(script)
+        assert gated(script) == ungated(script)
 
 
 def test_an_empty_grpc_message_is_clean() -> None:
@@ -213,9 +223,7 @@ def mutated(draw: st.DrawFn) -> Any:
 
 def agreed(script: Script) -> None:
     """With and without the gate the rules say the same."""
-    assert [(each.rule, each.summary) for each in findings(script)] == [
-        (each.rule, each.summary) for each in ungated(script)
-    ]
+    assert gated(script) == ungated(script)
 
 
 EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -316,7 +324,7 @@ def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.
     assert check(text.encode()) == check(spelled.encode())
     twice = written(made, data.draw(st.sampled_from(names)))
     assert twice != text
-    assert check(twice.encode()) is False
+    assert check(twice.encode()) is None
 
 
 TOLD = [
@@ -363,14 +371,14 @@ def test_gate_summaries_equal_partial_decoding(
     value: Any, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of updates with texts the gate reads what rules compare."""
-    seen: list[tuple[Frame, GateResult]] = []
+    seen: list[tuple[Frame, Content]] = []
+    judge_block = engine.Engine.judge_block
 
-    def watched(frame: Frame, *given: Any) -> GateResult:
-        found = gate.check_payload(frame, *given)
-        seen.append((frame, found))
-        return found
+    def watched(self: engine.Engine, items: Any, out: Any) -> None:
+        seen.extend((item[0], item[2].content) for item in items if item[2] is not None)
+        judge_block(self, items, out)
 
-    monkeypatch.setattr(engine, "check_payload", watched)
+    monkeypatch.setattr(engine.Engine, "judge_block", watched)
     if how == "grpc":
         findings(
             grpc(
@@ -395,7 +403,9 @@ def test_gate_summaries_equal_partial_decoding(
             msgspec.structs.replace(found, named_ids=expected.named_ids, is_plain=False) == expected
         )
     elif isinstance(found, ArtifactChunk):
-        assert [found] == chunks_of_frame(frame)
+        pieces = list(found.pieces)
+        whole = msgspec.structs.replace(found, pieces=pieces, place=None)
+        assert [whole] == chunks_of_frame(frame)
     else:
         assert "metadata" in json_text(value) or how == "grpc"
 

@@ -34,6 +34,7 @@ from a2a_proxy.protocol.errors import (
 )
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.live import LiveReading, detect_payload, live_schema
+from a2a_proxy.protocol.message import read_protobuf
 from a2a_proxy.protocol.operations import GRPC_METHODS, OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.proto_summary import expected_generations
 from a2a_proxy.protocol.schema import (
@@ -146,22 +147,31 @@ class GrpcCall(HttpStreamCall, tag="grpc", dict=True):
                 out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing)
             )
             return
-        try:
-            parsed = how.parse(message.data)
-        except DecodeError:
-            self._report_unreadable(message, direction, kind, how, out)
-            return
-        summary = how.summarise(parsed)
+        read = (
+            read_protobuf(how.schema, message.data)
+            if direction is TO_CLIENT and not message.truncated
+            else None
+        )
+        if read is not None and read.summary is not None:
+            summary = read.summary
+        else:
+            try:
+                parsed = how.parse(message.data)
+            except DecodeError:
+                self._report_unreadable(message, direction, kind, how, out)
+                return
+            summary = how.summarise(parsed)
+            if direction is TO_AGENT or how.schema.endswith("AgentCard"):
+                self._learn_from_message(parsed)
         if summary[6] and self.exchange.dialect is Dialect.V1_0:
             self.exchange.dialect = dialect_with_generation(self.exchange.dialect)
-        if direction is TO_AGENT or how.schema.endswith("AgentCard"):
-            self._learn_from_message(parsed)
         note = (
             self._note_of_other_payload(direction, message.data)
             if summary is UNKNOWN_SUMMARY
             else ""
         )
-        self.emit_frame(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))
+        detail = "", 0, note, framing
+        self.emit_frame(out, direction, kind, message, how.schema, summary, detail, read)
 
     def _report_unreadable(
         self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out

@@ -303,29 +303,36 @@ def read_one_response(
     framing: str = "",
 ) -> None:
     """Emit one response, or one event of a stream."""
-    try:
-        envelope = decode_envelope(body.data)
-    except UNREADABLE_ERRORS:
-        _read_odd_response(call, body, kind, out, note, framing)
-        return
-    if envelope.error is not None:
-        _emit_error(call, body, envelope.error, text_of_id(envelope.id), out, note, framing)
-        return
-    result = envelope.result
     exchange = call.exchange
-    operation = call.calls.get(rpc_id := text_of_id(envelope.id), exchange.operation)
-    if result is None or (kind is _RESPONSE and operation in _OTHER_ANSWER_OPERATIONS):
-        _read_odd_response(call, body, kind, out, note, framing)
-        return
-    summary = summarise_result(result, kind is _EVENT)
-    if summary[0] is _NO_EVENT:
-        _read_odd_response(call, body, kind, out, note, framing)
-        return
-    if call.guessed:
-        _correct_dialect(call, result)
+    message = (
+        None if call.guessed or len(call.calls) > 1 else call.reader.read(body.data, exchange, kind)
+    )
+    if message is not None and message.summary is not None:
+        summary, rpc_id = message.summary, message.rpc_id
+    else:
+        try:
+            envelope = decode_envelope(body.data)
+        except UNREADABLE_ERRORS:
+            _read_odd_response(call, body, kind, out, note, framing)
+            return
+        if envelope.error is not None:
+            _emit_error(call, body, envelope.error, text_of_id(envelope.id), out, note, framing)
+            return
+        result = envelope.result
+        operation = call.calls.get(rpc_id := text_of_id(envelope.id), exchange.operation)
+        if result is None or (kind is _RESPONSE and operation in _OTHER_ANSWER_OPERATIONS):
+            _read_odd_response(call, body, kind, out, note, framing)
+            return
+        summary = summarise_result(result, kind is _EVENT)
+        if summary[0] is _NO_EVENT:
+            _read_odd_response(call, body, kind, out, note, framing)
+            return
+        if call.guessed:
+            _correct_dialect(call, result)
     if summary[6] and exchange.dialect is Dialect.V1_0:
         exchange.dialect = Dialect.V1_1
-    call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
+    detail = rpc_id, 0, note, framing
+    call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, detail, message)
 
 
 _OTHER_ANSWER_OPERATIONS = frozenset(

@@ -135,17 +135,21 @@ def _read_result(
     path, exchange = call.path, call.exchange
     assert path is not None
     if kind is FrameKind.EVENT or path.operation.answer in _EVENT_ANSWERS:
-        try:
-            result = decode_result(body.data)
-            summary = summarise_result(result, kind is FrameKind.EVENT)
-        except UNREADABLE_ERRORS:
-            summary = NO_SUMMARY
+        message = None if call.guessed else call.reader.read(body.data, exchange, kind)
+        summary = message.summary if message is not None else None
+        if summary is None:
+            try:
+                result = decode_result(body.data)
+                summary = summarise_result(result, kind is FrameKind.EVENT)
+            except UNREADABLE_ERRORS:
+                summary = NO_SUMMARY
         if summary[0] is not EventKind.NONE:
             if call.guessed:
                 _correct_dialect(call, body.data)
             if summary[6] and exchange.dialect is Dialect.V1_0:
                 exchange.dialect = Dialect.V1_1
-            call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
+            detail = "", 0, note, framing
+            call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, detail, message)
             return
     _read_odd_result(call, body, kind, out, note, framing)
 

@@ -9,7 +9,8 @@ import msgspec
 from a2a_proxy.model.values import Frame
 from a2a_proxy.protocol.artifact_chunks import PartShape, json_part_content, proto_part_content
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
-from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS, NO_PARTS, PartsSummary, add_parts
+from a2a_proxy.protocol.status_summary import DECODE_ERRORS
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, PartsSummary, add_parts
 
 
 class RequestSummary(msgspec.Struct, frozen=True, gc=False):

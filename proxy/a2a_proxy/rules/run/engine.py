@@ -31,15 +31,15 @@ from a2a_proxy.model.values import (
 )
 from a2a_proxy.model.wire import ConnectionFacts, Direction
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
+from a2a_proxy.protocol.message import Checks, check_payload, checks_for
+from a2a_proxy.protocol.status_summary import A2AMessage, Content
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.naming import frame_phrase, frame_sender
-from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
-from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
@@ -141,11 +141,8 @@ def _shared_tables() -> _RuleTables:
 _AnswerContext = tuple[ExchangeRecord, Exchange, _RuleTable, Checks]
 """An exchange's record, exchange, rule table for answers (`_rule_table`) and payload checks
 (`checks_for`)."""
-CheckedFrame = tuple[Frame, RuleDataSource, GateResult | None, Checks]
-"""A frame, and the result of these checks for it if they have run."""
-FrameOrEnd = CheckedFrame | Exchange
-"""A frame, or an exchange that has ended."""
-NO_CHECKS: Checks = {}
+FrameOrEnd = tuple[Frame, RuleDataSource, A2AMessage | None] | Exchange
+"""A frame with what was read of its payload, or an exchange that has ended."""
 
 
 class EngineState(msgspec.Struct):
@@ -190,7 +187,7 @@ class Engine:
 
     def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
         """Process one frame that has already been emitted."""
-        self.judge_block([(frame, source, None, NO_CHECKS)], out)
+        self.judge_block([(frame, source, None)], out)
 
     def judge_block(self, items: Sequence[FrameOrEnd], out: list[Observation]) -> None:
         """Process frames and ends of exchanges in turn."""
@@ -199,7 +196,7 @@ class Engine:
             if type(each) is not tuple:
                 self.on_exchange_closed(each, out)  # type: ignore[arg-type]
                 continue
-            frame, source, checked, checks = each
+            frame, source, message = each
             at = frame.at
             if at > self._now:
                 if deadlines.next_at < at:
@@ -213,8 +210,8 @@ class Engine:
                 self._apply_frame(frame, source, None, out)
                 continue
             found = (
-                checked
-                if checked is not None and checks is answering[3]
+                message.content
+                if message is not None
                 else check_payload(frame, answering[1], answering[3])
             )
             if type(found) is bool or not self._apply_repeated(answering, frame, found, out):
@@ -224,7 +221,7 @@ class Engine:
         self,
         frame: Frame,
         source: RuleDataSource,
-        gate_result: GateResult | None,
+        gate_result: Content | None,
         out: list[Observation],
     ) -> None:
         """Process a frame that is no repeated update, after the time has advanced to it."""
@@ -434,7 +431,7 @@ class Engine:
         record: ExchangeRecord,
         frame: Frame,
         source: RuleDataSource,
-        gate_result: GateResult | None,
+        gate_result: Content | None,
         out: list[Observation],
     ) -> None:
         answer_context = self._answer_contexts.get(record.id)
@@ -497,7 +494,7 @@ class Engine:
         frame: Frame,
         task: TaskRecord | None,
         flags: int,
-        gate_result: GateResult,
+        gate_result: Content,
         before: tuple[int, str, int],
     ) -> RuleContext:
         """Return the context for an answer. `before`: the task's state and context id, and the last

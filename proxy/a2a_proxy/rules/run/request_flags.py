@@ -51,9 +51,9 @@ def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchang
     if exchange.operation == CREATE_CONFIG or may_have_push_config(payload):
         flags |= _PUSHES_FLAG
     zero = exchange.binding is Binding.GRPC and (ZERO_CURRENT in payload or ZERO_MATCH in payload)
-    if request_snapshot.generation or zero or b"eneration" in payload:
+    if request_snapshot.generation or zero or payload.find(b"eneration") >= 0:
         flags |= _COUNTS_FLAG
-    if (HISTORY_TAG in payload) if is_protobuf(request.schema) else (b"istory" in payload):
+    if (HISTORY_TAG in payload) if is_protobuf(request.schema) else payload.find(b"istory") >= 0:
         flags |= _LIMITS_FLAG
     return flags
 
@@ -71,7 +71,7 @@ def end_flags(exchange: Exchange) -> int:
 def may_have_push_config(payload: bytes) -> bool:
     """Whether a request may contain a push configuration, which has a URL and, in JSON, a name with
     `otification`."""
-    if payload[:1] == b"{" and b"otification" not in payload:
+    if payload[:1] == b"{" and payload.find(b"otification") < 0:
         return False
     return b"://" in payload or b":\\/\\/" in payload
 

@@ -1,5 +1,8 @@
-"""Timestamps of protobuf that no JSON text can represent. Such a payload has no JSON form that a
-shape could check."""
+"""Timestamps of protobuf that no JSON text can represent.
+
+Such a payload has no JSON form that a shape could check: `google.protobuf.Timestamp` is limited to
+the years 1 to 9999.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +10,9 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from a2a_proto import message_class
+from a2a_proxy.protocol.strict.protobuf import MAX_SECONDS
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 
-MAX_SECONDS = 253_402_300_799
-"""End of the year 9999."""
 _MIN_SECONDS = -62_135_596_800
 """Beginning of the year 1."""
 _MAX_NANOS = 999_999_999

@@ -12,9 +12,9 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Exchange
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
+from a2a_proxy.rules.facts.compared_values import parse_timestamp
 from a2a_proxy.rules.facts.credentials import Credential, find_credentials
 from a2a_proxy.rules.facts.naming import event_phrase
-from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
 from a2a_proxy.rules.state.push_receivers import (
     PushReceiver,

@@ -14,7 +14,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Binding, EventKind, Exchange, Frame
 from a2a_proxy.protocol.generation import TaskGenerations
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-from a2a_proxy.rules.facts.partial_decode import PartsSummary
+from a2a_proxy.rules.facts.compared_values import PartsSummary
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
 
 ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})

@@ -13,8 +13,8 @@ from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.protocol.status_summary import StatusSummary
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, KnownArtifact, TaskRecord
 
@@ -39,7 +39,8 @@ LINE_SEPARATORS = ("\u0085".encode(), "\u2028".encode(), "\u2029".encode())
 """Characters that JSON may have unescaped, and at which `str.splitlines` ends a line."""
 _MAX_DIGESTS, _DIGEST_BYTES = 32, 4
 """Number of payloads that a stream remembers, and bytes of a CRC-32."""
-_SLASH: Final = ord("/")
+SLASH: Final = ord("/")
+"""A number, because `in` with a string of bytes first creates an exception."""
 
 Update = StatusSummary | ArtifactChunk
 
@@ -114,7 +115,7 @@ def apply_repeated(
     else:
         assert isinstance(artifact, KnownArtifact)
         flags = _REPEATED_CHUNK_FLAGS
-        if _SLASH in frame.payload:
+        if SLASH in frame.payload:
             flags |= _TYPED_FLAG
         size = update.size
         is_long = size >= state_sequence.MIN_REPEATED or artifact.shown_length
@@ -158,7 +159,7 @@ def payload_flags(record: ExchangeRecord, frame: Frame) -> int:
     digest = crc32(payload).to_bytes(_DIGEST_BYTES, "little")
     record.digests = (before + digest)[-_DIGEST_BYTES * _MAX_DIGESTS :]
     # Rare; a chance match across two digests does not count.
-    if digest in before and any(
+    if before.find(digest) >= 0 and any(
         before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES)
     ):
         flags = _REPEAT_FLAG

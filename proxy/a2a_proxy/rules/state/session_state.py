@@ -18,9 +18,9 @@ from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import AgentFacts
+from a2a_proxy.protocol.status_summary import Content
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.state import repeated_update, state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
 from a2a_proxy.rules.state.records import (
@@ -161,7 +161,7 @@ class SessionState:
         record: ExchangeRecord,
         frame: Frame,
         task: TaskRecord | None,
-        gate_result: GateResult = False,
+        gate_result: Content = False,
     ) -> tuple[int, TaskRecord | None]:
         """Update the records from one response frame; return its flags and the task it refers to.
 
@@ -257,7 +257,7 @@ class SessionState:
         frame: Frame,
         event: EventKind,
         task: TaskRecord | None,
-        gate_result: GateResult,
+        gate_result: Content,
     ) -> tuple[TaskRecord | None, int]:
         flags, task_id, at, context = 0, frame.task_id, frame.at, frame.context_id
         is_stray = record.task_id != task_id and record.task_id != ""
@@ -547,7 +547,7 @@ def _content_flag(record: ExchangeRecord, frame: Frame, of_event: int) -> int:
     if of_event == _STATUS_FLAG:
         is_late = frame.at - record.started >= repeated_update.COLLECTING_SILENCE
         return repeated_update.burst_flag(record, frame.at) if is_late else 0
-    if of_event & _TYPED_EVENTS and (b"/" in frame.payload or frame.redacted):
+    if of_event & _TYPED_EVENTS and (repeated_update.SLASH in frame.payload or frame.redacted):
         return _TYPED
     return 0
 

@@ -15,16 +15,9 @@ from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.operations import (
     SENDING_OPERATIONS as SENDING_OPERATIONS,  # re-exported for the rules
 )
+from a2a_proxy.protocol.status_summary import NO_STATUS, Content, StatusSummary, decode_status
 from a2a_proxy.rules.define.conditions import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import (
-    NO_PARTS,
-    NO_STATUS,
-    GateResult,
-    StatusSummary,
-    add_parts,
-    decode_status,
-    time_before,
-)
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, add_parts, time_before
 from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
 from a2a_proxy.rules.state.transitions import Change, change_of
 
@@ -51,7 +44,7 @@ _TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
 
 
 def apply_state(
-    record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: Content
 ) -> int:
     """Apply a state and return its flags."""
     state, before, event = frame.state, record.state, frame.event

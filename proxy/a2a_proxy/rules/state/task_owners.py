@@ -8,9 +8,9 @@ from typing import Any
 from a2a_proxy.model.values import Binding, Frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import decoder_for, is_protobuf
+from a2a_proxy.protocol.status_summary import DECODE_ERRORS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
-from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS
 from a2a_proxy.rules.state.records import TaskRecord
 
 _OWNER_NOTE, _SCOPE_NOTE = "owner", "scope"

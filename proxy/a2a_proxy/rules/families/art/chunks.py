@@ -12,8 +12,8 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.state.records import KnownArtifact
 from a2a_proxy.rules.state.state_sequence import MIN_REPEATED
 

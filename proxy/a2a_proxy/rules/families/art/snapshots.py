@@ -19,8 +19,8 @@ from a2a_proxy.rules.examples.objects import (
     status,
     task,
 )
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS, TERMINAL
 

@@ -11,7 +11,7 @@ from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, 
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, card, reply, send, snapshot, status, task
-from a2a_proxy.rules.facts.partial_decode import PartsSummary
+from a2a_proxy.rules.facts.compared_values import PartsSummary
 from a2a_proxy.rules.facts.request_summary import RequestSummary, summarise_request
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 from a2a_proxy.rules.state.task_owners import named_tenant

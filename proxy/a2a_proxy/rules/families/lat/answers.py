@@ -16,7 +16,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.facts.partial_decode import parse_timestamp
+from a2a_proxy.rules.facts.compared_values import parse_timestamp
 
 SECOND_NS = 1000 * MS
 MAX_WAITING = 600.0

@@ -8,13 +8,13 @@ from a2a_proxy.model.values import Frame, Severity
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import decoder_for
+from a2a_proxy.protocol.status_summary import DECODE_ERRORS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import EvidenceScope, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.families.live.words import (
     LIVE_OPERATIONS,

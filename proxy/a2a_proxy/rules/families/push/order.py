@@ -19,8 +19,8 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import status, task
 from a2a_proxy.rules.examples.script import MS
+from a2a_proxy.rules.facts.compared_values import parse_timestamp
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, is_address
-from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.push_deliveries import (
     NewestEvent,

@@ -12,6 +12,7 @@ from a2a_proto.shapes.shape import Family
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, FrameKind, Severity
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
+from a2a_proxy.protocol.status_summary import decode_status
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -25,7 +26,6 @@ from a2a_proxy.rules.examples.objects import (
     status,
 )
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import decode_status
 from a2a_proxy.rules.schema.check import request_dialect
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS

@@ -8,6 +8,7 @@ from a2a_proxy.model.values import Actor, EventKind, Frame, Severity
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.bindings.rpc_calls import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
+from a2a_proxy.protocol.status_summary import decode_status
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
@@ -37,8 +38,8 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import run_together
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, add_parts, time_before
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.families.stdio.reading import ended_call
 from a2a_proxy.rules.state.records import TaskRecord

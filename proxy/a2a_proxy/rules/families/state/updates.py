@@ -7,6 +7,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import EventKind, Severity
 from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.client_messages import message_key
+from a2a_proxy.protocol.status_summary import decode_status
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -29,14 +30,8 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import Script
+from a2a_proxy.rules.facts.compared_values import NO_PARTS, PartsSummary, add_parts, time_before
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import (
-    NO_PARTS,
-    PartsSummary,
-    add_parts,
-    decode_status,
-    time_before,
-)
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MIN_REPEATED, SECOND_NS, TERMINAL
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import Severity
+from a2a_proxy.protocol.status_summary import decode_status
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import QUESTION_CALL, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status
+from a2a_proxy.rules.facts.compared_values import time_before
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
-from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 from a2a_proxy.rules.state.transitions import Change, change_of

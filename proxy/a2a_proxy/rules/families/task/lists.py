@@ -12,9 +12,9 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, REST, Dialects, Evidence
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, task
+from a2a_proxy.rules.facts.compared_values import time_before
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.facts.naming import are_different
-from a2a_proxy.rules.facts.partial_decode import time_before
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MAX_STREAM_LAG, SECOND_NS

@@ -8,7 +8,7 @@ import pytest
 from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.protobuf_shapes import make_grammar
 from a2a_proto.shapes.shape import Grammar, camel_case
-from a2a_proxy.rules.schema.fast.plain_objects import PLAIN_MEMBERS, PLAIN_MEMBERS_0_3
+from a2a_proxy.protocol.strict.plain_objects import PLAIN_MEMBERS, PLAIN_MEMBERS_0_3
 
 FORMS = {
     "1.0": (make_grammar("1.0", False), PLAIN_MEMBERS),

@@ -1,6 +1,6 @@
 """Strict twins of the A2A protobuf messages, so that the parser itself recognises valid messages.
 
-A twin has the same field numbers in proto2: mandatory fields are required, enums are closed and
+A twin has the same field numbers: mandatory fields are required, enums are closed and
 have no unspecified value, messages have one text part, and rare fields are omitted. The parser
 keeps omitted fields as unknown fields.
 """
@@ -9,7 +9,9 @@ from functools import cache
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
     DescriptorProto,
+    FeatureSet,
     FieldDescriptorProto,
     FileDescriptorProto,
 )
@@ -19,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import SchemaSet, message_class
 from a2a_proto.shapes.shape import camel_case
-from a2a_proxy.rules.schema.fast.plain_objects import PLAIN_MEMBERS
+from a2a_proxy.protocol.strict.plain_objects import PLAIN_MEMBERS
 
 _FIELDS = PLAIN_MEMBERS | {"Part": "text!"}
 """Fields of each twin by their JSON names in snake case; `!` marks a required field. A list with
@@ -48,7 +50,10 @@ def twin(line: SchemaSet, name: str) -> type[Message]:
 
 @cache
 def _make_pool(line: SchemaSet) -> DescriptorPool:
-    file = FileDescriptorProto(name="strict.proto", package="strict", syntax="proto2")
+    file = FileDescriptorProto(
+        name="strict.proto", package="strict", syntax="editions", edition=EDITION_2023
+    )
+    file.options.features.enum_type = FeatureSet.CLOSED
     found: dict[str, Any] = {}
     for name in ("StreamResponse", "SendMessageResponse"):
         _gather_messages(message_class(line, name).DESCRIPTOR, found)
@@ -97,14 +102,10 @@ def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
             continue
         required = fields[field.json_name] or (name == "AgentAnswer" and field.name == "context_id")
         many = field.is_repeated and not required
-        label = (
-            _LABEL.LABEL_REQUIRED
-            if required
-            else _LABEL.LABEL_REPEATED
-            if many
-            else _LABEL.LABEL_OPTIONAL
-        )
+        label = _LABEL.LABEL_REPEATED if many else _LABEL.LABEL_OPTIONAL
         one = made.field.add(name=field.name, number=field.number, type=field.type, label=label)
+        if required:
+            one.options.features.field_presence = FeatureSet.LEGACY_REQUIRED
         if made.oneof_decl:
             one.oneof_index = 0
         if field.enum_type is not None:
@@ -113,10 +114,6 @@ def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
             )
         elif field.message_type is not None:
             one.type_name = _type_of(field.message_type, name)
-        elif name == "Part":
-            one.type = (
-                _TYPE.TYPE_BYTES
-            )  # as in a summary; the frame's decoding has checked the UTF-8
         elif field.name == "generation":
             one.type = (
                 _TYPE.TYPE_UINT32

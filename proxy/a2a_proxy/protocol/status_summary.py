@@ -1,46 +1,28 @@
-"""Partial decoding of statuses, limited to the fields that rules compare between events, and what
-rules compare of the parts of artifacts (manual/protocol.md "Artifacts").
+"""What is read of a status: partial decoding, limited to what rules compare between events.
 
-This runs for every event, so only compared fields are decoded. Unreadable content yields an empty
-summary.
+Unreadable content yields an empty summary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import cache
 from typing import Any
-from zlib import crc32
 
 import msgspec
 from google.protobuf.message import DecodeError
 from msgspec import UNSET, UnsetType
 
 from a2a_proxy.model.values import EventKind, Frame
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, PartContent
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
+from a2a_proxy.protocol.summary import Summary
 
 DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, AttributeError)
 """Exceptions that decoding a peer's bytes may raise."""
-
-
-class PartsSummary(msgspec.Struct, frozen=True, gc=False):
-    """Summary of a list of parts. Texts are joined, so their division into parts does not matter
-    (Q-23)."""
-
-    length: int = 0
-    """Bytes of all text."""
-    digest: int = 0
-    """CRC-32 of all text."""
-    byte_count: int = 0
-    """Bytes of raw content."""
-    other_parts: int = 0
-    """Number of parts that are not text."""
-
-
-NO_PARTS = PartsSummary()
+SECONDS_MARK = "s "
+"""Separator between seconds and nanoseconds."""
 
 
 class StatusSummary(msgspec.Struct, frozen=True, gc=False):
@@ -62,57 +44,32 @@ class StatusSummary(msgspec.Struct, frozen=True, gc=False):
 
 NO_STATUS = StatusSummary()
 
-GateResult = StatusSummary | ArtifactChunk | bool
-"""False if a payload is not provably valid; True if it is; or the summary of its update, if the
-gate decoded it."""
+MAX_PLAIN_DIGITS = 11
+"""Digits of a number that is too short to be a secret."""
+
+Content = StatusSummary | ArtifactChunk | bool
+"""False if a payload is not provably valid; True if it is; or the content of its update."""
 
 
-def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSummary:
-    """Return the summary of the content followed by more parts."""
-    length, digest, data, others = (
-        content.length,
-        content.digest,
-        content.byte_count,
-        content.other_parts,
-    )
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            length += len(piece)
-            digest = crc32(piece, digest)
-        else:
-            data += piece if isinstance(piece, int) else 0
-            others += 1
-    return PartsSummary(length, digest, data, others)
+class A2AMessage(msgspec.Struct, gc=False):
+    """A payload as the strict decoder has read it."""
 
+    content: Content = False
+    summary: Summary | None = None
+    """Its summary; None if it must be summarised by the lenient decoder."""
+    rpc_id: str = ""
 
-def time_before(stamp: str, other: str) -> int:
-    """Return by how many ns `stamp` is before `other`; 0 if it is not earlier or they cannot be
-    compared."""
-    if not stamp or not other:
-        return 0
-    if stamp >= other and len(stamp) == len(other):  # same format: the text order is the time order
-        return 0
-    one, two = parse_timestamp(stamp), parse_timestamp(other)
-    if one > 0 and two > 0:
-        return max(0, two - one)
-    return max(0, one - two) if one < 0 and two < 0 else 0
-
-
-def parse_timestamp(stamp: str) -> int:
-    """Return a timestamp in ns; negative if it has no time zone (0.x), 0 if it is missing or
-    unreadable."""
-    if not stamp:
-        return 0
-    try:
-        seconds, mark, rest = stamp.partition(_KIND_MEMBER)
-        if mark:
-            return int(seconds) * 1_000_000_000 + int(rest)
-        moment = datetime.fromisoformat(stamp)
-        if moment.tzinfo is None:
-            return -int(moment.replace(tzinfo=UTC).timestamp() * 1e6) * 1000
-        return int(moment.timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        return 0
+    def strings(self) -> tuple[bytes, ...] | None:
+        """Return the strings of a status update, apart from the `task_id`, `context_id` and
+        `rpc_id` of its frame; None if only some of them have been read."""
+        status = self.content
+        if type(status) is not StatusSummary or self.summary is None or not status.is_plain:
+            return None
+        content, stamp = status.message_content, status.stamp
+        if content is None:
+            return (stamp.encode(),)
+        ident = self.summary[3].encode()
+        return (content, ident, stamp.encode()) if stamp else (content, ident)
 
 
 def decode_status(frame: Frame) -> StatusSummary:
@@ -208,8 +165,6 @@ def _part_bytes(part: _PartialHistoryMessage) -> bytes:
 
 # --- protobuf
 
-_KIND_MEMBER = "s "
-"""Separator between seconds and nanoseconds."""
 _EVENT_MEMBERS = {
     EventKind.TASK: "task",
     EventKind.STATUS: "status_update",
@@ -262,4 +217,4 @@ def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
 
 def timestamp_text(timestamp: Any) -> str:
     """Return a protobuf Timestamp in the form of `StatusSummary.stamp`."""
-    return f"{timestamp.seconds}{_KIND_MEMBER}{timestamp.nanos:09d}"
+    return f"{timestamp.seconds}{SECONDS_MARK}{timestamp.nanos:09d}"

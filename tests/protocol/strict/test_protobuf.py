@@ -9,45 +9,23 @@ from typing import Any
 import pytest
 
 from a2a_proto import SchemaSet, from_dict
-from a2a_proxy.model.values import EventKind, Frame, FrameKind
-from a2a_proxy.model.wire import Direction
-from a2a_proxy.rules.schema.fast.protobuf import CHECKS
+from a2a_proxy.protocol.schema import decoder_for
+from a2a_proxy.protocol.strict.protobuf import CHECKS
 
 Path = tuple[str | int, ...]
 LINES: dict[SchemaSet, str] = {"1.0": "lf.a2a.v1", "0.3": "a2a.v1"}
 
 
-def accepts(
-    line: SchemaSet, name: str, value: dict[str, Any], event: EventKind = EventKind.NONE, **ids: str
-) -> bool:
-    return accepts_bytes(line, name, from_dict(line, name, value).SerializeToString(), event, **ids)
+def accepts(line: SchemaSet, name: str, value: dict[str, Any]) -> bool:
+    return accepts_bytes(line, name, from_dict(line, name, value).SerializeToString())
 
 
-def accepts_bytes(
-    line: SchemaSet, name: str, payload: bytes, event: EventKind = EventKind.NONE, **ids: str
-) -> bool:
-    schema, members = (
-        f"{LINES[line]}.{name}",
-        {"task_id": "t1", "context_id": "c1", "message_id": "m1"} | ids,
-    )
-    direction, size = Direction.TO_CLIENT, len(payload)
-    frame = Frame(
-        1,
-        1,
-        1,
-        direction,
-        FrameKind.EVENT,
-        1,
-        1,
-        0,
-        size,
-        payload,
-        size,
-        schema=schema,
-        event=event,
-        **members,
-    )  # type: ignore[arg-type]
-    return bool(CHECKS[schema](frame))
+def accepts_bytes(line: SchemaSet, name: str, payload: bytes) -> bool:
+    found = CHECKS[f"{LINES[line]}.{name}"](payload)
+    if found is not None and found.summary is not None:
+        how = decoder_for(f"{LINES[line]}.{name}")
+        assert found.summary == how.summarise(how.parse(payload))
+    return found is not None
 
 
 def changed(value: dict[str, Any], path: Path, new: Any) -> dict[str, Any]:
@@ -128,12 +106,12 @@ BOTH = pytest.mark.parametrize("line", list(LINES))
 def test_common_messages_are_accepted(line: SchemaSet) -> None:
     parts = "parts" if line == "1.0" else "content"
     reply = "message" if line == "1.0" else "msg"
-    assert accepts(line, "StreamResponse", status_of(line), EventKind.STATUS)
-    assert accepts(line, "StreamResponse", chunk_of(line), EventKind.ARTIFACT)
+    assert accepts(line, "StreamResponse", status_of(line))
+    assert accepts(line, "StreamResponse", chunk_of(line))
     for name in ("StreamResponse", "SendMessageResponse"):
-        assert accepts(line, name, {"task": task_of(line)}, EventKind.TASK)
-        assert accepts(line, name, {reply: said("ROLE_AGENT", parts)}, EventKind.MESSAGE)
-    assert accepts(line, "Task", task_of(line), EventKind.TASK)
+        assert accepts(line, name, {"task": task_of(line)})
+        assert accepts(line, name, {reply: said("ROLE_AGENT", parts)})
+    assert accepts(line, "Task", task_of(line))
     assert accepts(line, "SendMessageRequest", send_of(line))
 
 
@@ -172,22 +150,16 @@ def test_a_task_with_one_wrong_member_is_refused(line: SchemaSet) -> None:
         ]
     for path, new in changes:
         value = changed(task_of(line), path, new)
-        assert not accepts(line, "Task", value, EventKind.TASK), path
-        assert not accepts(line, "StreamResponse", {"task": value}, EventKind.TASK), path
-    assert accepts(
-        line, "Task", changed(task_of(line), ("status", inner), ...), EventKind.TASK, message_id=""
-    )
-    assert accepts(line, "Task", changed(task_of(line), ("history",), []), EventKind.TASK)
+        assert not accepts(line, "Task", value), path
+        assert not accepts(line, "StreamResponse", {"task": value}), path
+    assert accepts(line, "Task", changed(task_of(line), ("status", inner), ...))
+    assert accepts(line, "Task", changed(task_of(line), ("history",), []))
 
 
 @BOTH
 @pytest.mark.parametrize("what", ["statusUpdate", "artifactUpdate"])
 def test_an_update_with_one_wrong_member_is_refused(line: SchemaSet, what: str) -> None:
-    value, event = (
-        (status_of(line), EventKind.STATUS)
-        if what == "statusUpdate"
-        else (chunk_of(line), EventKind.ARTIFACT)
-    )
+    value = status_of(line) if what == "statusUpdate" else chunk_of(line)
     changes: list[tuple[Path, Any]] = [((what, "taskId"), ""), ((what, "contextId"), "")]
     if what == "statusUpdate":
         inner = (what, "status", said_in(line))
@@ -206,9 +178,9 @@ def test_an_update_with_one_wrong_member_is_refused(line: SchemaSet, what: str) 
         ]
     if line == "1.0":
         changes.append(((what, "generation"), "-1"))
-        assert accepts(line, "StreamResponse", changed(value, (what, "generation"), "3"), event)
+        assert accepts(line, "StreamResponse", changed(value, (what, "generation"), "3"))
     for path, new in changes:
-        assert not accepts(line, "StreamResponse", changed(value, path, new), event), path
+        assert not accepts(line, "StreamResponse", changed(value, path, new)), path
 
 
 @BOTH
@@ -222,7 +194,7 @@ def test_a_reply_is_of_the_agent_and_names_its_context(line: SchemaSet) -> None:
         {"extensions": ["urn:x"]},
     ):
         value = {reply: said("ROLE_AGENT", parts) | change}
-        assert not accepts(line, "SendMessageResponse", value, EventKind.MESSAGE), change
+        assert not accepts(line, "SendMessageResponse", value), change
     assert not accepts(line, "SendMessageResponse", {})
 
 
@@ -274,18 +246,18 @@ def test_a_request_that_names_a_task_has_nothing_else(
 
 @BOTH
 def test_unknown_and_repeated_fields_and_long_forms_are_refused(line: SchemaSet) -> None:
-    for name, value, event in (
-        ("StreamResponse", status_of(line), EventKind.STATUS),
-        ("StreamResponse", chunk_of(line), EventKind.ARTIFACT),
-        ("Task", task_of(line), EventKind.TASK),
-        ("SendMessageRequest", send_of(line), EventKind.NONE),
+    for name, value in (
+        ("StreamResponse", status_of(line)),
+        ("StreamResponse", chunk_of(line)),
+        ("Task", task_of(line)),
+        ("SendMessageRequest", send_of(line)),
     ):
         payload = from_dict(line, name, value).SerializeToString()
         for more in (b"\xf8\x3f\x01", b"\xfa\x3f\x00", payload, b"\x0a"):
-            assert not accepts_bytes(line, name, payload + more, event)
+            assert not accepts_bytes(line, name, payload + more)
         size = payload[1]
         if size < 128 and len(payload) == size + 2:
             assert not accepts_bytes(
-                line, name, payload[:1] + bytes([size | 0x80, 0]) + payload[2:], event
+                line, name, payload[:1] + bytes([size | 0x80, 0]) + payload[2:]
             )
-        assert not accepts_bytes(line, name, payload[:-1], event)
+        assert not accepts_bytes(line, name, payload[:-1])

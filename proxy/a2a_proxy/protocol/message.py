@@ -1,22 +1,21 @@
-"""The gate: decides which payloads are provably valid, so that no rule about payloads has to run on
-them.
+"""Reads a payload once: for the index of the recording, for redaction, tasks, segments and rules.
 
-Anything unusual fails: large payloads, bytes and URLs, redacted places, other objects. A check
-costs about one decode; rules then run only on frames that need them.
+A payload that the strict decoder accepts is provably valid: no rule about payloads has to run on
+it. Anything unusual is left to the lenient decoders and to the rules: large payloads, bytes and
+URLs, redacted places, other objects.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from a2a_proxy.model.eviction import keys_to_evict
+from a2a_proxy.model.saved_state import Reference
 from a2a_proxy.model.values import JSONRPC_BINDINGS, Binding, Dialect, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.protocol.text_place import TextPlace, find_text_place
-from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
-from a2a_proxy.rules.schema.fast.json_checks import (
+from a2a_proxy.protocol.status_summary import A2AMessage, Content
+from a2a_proxy.protocol.strict.json_checks import (
     JSON_0_3,
     JSON_1_0,
     PROTO_JSON_0_3,
@@ -25,13 +24,11 @@ from a2a_proxy.rules.schema.fast.json_checks import (
     Subject,
     check_empty,
 )
-from a2a_proxy.rules.schema.fast.protobuf import CHECKS
+from a2a_proxy.protocol.strict.protobuf import CHECKS
+from a2a_proxy.protocol.text_place import find_text_place
 
 MAX_CHECKED_BYTES = 16 * 1024
 """Maximum size of a payload that is checked, bytes."""
-
-_MAX_CHUNKS = 2048
-"""Exchanges whose last artifact chunk is known, at most."""
 
 Checks = dict[FrameKind, Check | None]
 """JSON checks of an exchange by frame kind; None if a kind has no check."""
@@ -39,6 +36,9 @@ _V1_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
 _OLD_DIALECTS = (Dialect.V0_2, Dialect.V0_3)
 _SEND_OPERATIONS = frozenset(("SendMessage", "SendStreamingMessage"))
 _TASK_ID_OPERATIONS = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
+
+
+UNREAD = A2AMessage()
 
 
 class CallView(Protocol):
@@ -58,7 +58,7 @@ class CallView(Protocol):
     def rpc_id(self) -> str: ...  # noqa: D102
 
 
-def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResult:
+def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> Content:
     """Return a true value if no rule that reads only payloads would find anything in this one.
 
     For an update that was decoded on the way the result is its summary. `checks` are the checks of
@@ -70,8 +70,7 @@ def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResul
     if kind is _END_FRAME:
         return not frame.error_code
     if frame.schema != "json":
-        look = CHECKS.get(frame.schema) if kind in _CHECKED_KINDS else None
-        return look(frame) if look is not None else False
+        return kind in _CHECKED_KINDS and read_protobuf(frame.schema, frame.payload).content
     check = checks.get(kind)
     if (
         check is None
@@ -80,49 +79,49 @@ def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResul
     ):
         return False
     # An answer whose id differs from the request's id is also invalid.
-    return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
+    if frame.rpc_id and frame.rpc_id != exchange.rpc_id:
+        return False
+    return (check(frame.payload) or UNREAD).content
 
 
-class ChunkGate:
-    """Checks artifact chunks. Of one that differs in its text alone from the last one of its
-    exchange, only the text is read."""
-
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[Checks, ArtifactChunk, TextPlace]] = {}
-        """The last chunk of each exchange that was valid and had one part, a text."""
-
-    def check(self, frame: Frame, exchange: CallView, checks: Checks) -> GateResult:
-        """Return the result of `check_payload`."""
-        payload = frame.payload
-        known = self._last.get(frame.exchange)
-        if known is not None and known[0] is checks and frame.size <= MAX_CHECKED_BYTES:
-            _, last, place = known
-            text = place.read_text(payload)
-            if text and not frame.truncated:
-                return ArtifactChunk(last.artifact_id, last.name, (text,), text, place)
-        found = check_payload(frame, exchange, checks)
-        if type(found) is not ArtifactChunk or frame.schema != "json" or len(found.pieces) != 1:
-            return found
-        new_place = find_text_place(payload, found.text.decode())
-        if new_place is None:
-            return found
-        for oldest in keys_to_evict(self._last, _MAX_CHUNKS):
-            del self._last[oldest]
-        self._last[frame.exchange] = checks, found, new_place
-        return msgspec.structs.replace(found, place=new_place)
+def read_protobuf(schema: str, payload: bytes) -> A2AMessage:
+    """Return what the strict decoder reads of a message."""
+    check = CHECKS.get(schema) if len(payload) <= MAX_CHECKED_BYTES else None
+    return (check(payload) if check is not None else None) or UNREAD
 
 
-def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:
-    """Return the strings of a status update that `check_payload` has read, apart from the frame's
-    `task_id`, `context_id` and `rpc_id`; None if it has read only some of them.
-    """
-    if type(update) is not StatusSummary or not update.is_plain:
-        return None
-    content, stamp = update.message_content, update.stamp
-    if content is None:
-        return (stamp.encode(),)
-    ident = frame.message_id.encode()
-    return (content, ident, stamp.encode()) if stamp else (content, ident)
+class JsonReader(Reference):
+    """Reads the answers of one exchange strictly. Of an artifact chunk that differs in its text
+    alone from the last one, only the text is read."""
+
+    _dialect: Dialect | None = None
+    _checks: Checks = {}
+    _last: A2AMessage | None = None
+    """The last chunk that had one part, a text, and whose place is known."""
+
+    def read(self, payload: bytes, exchange: CallView, kind: FrameKind) -> A2AMessage:
+        """Return what the strict decoder reads of a payload; no content if it is not provably
+        valid."""
+        last = self._last
+        if exchange.dialect is not self._dialect:
+            self._dialect, self._checks, last = exchange.dialect, checks_for(exchange), None
+        if last is not None and kind is _EVENT_FRAME:
+            chunk: Any = last.content
+            text = chunk.place.read_text(payload)
+            if text:
+                chunk = ArtifactChunk(chunk.artifact_id, chunk.name, (text,), text, chunk.place)
+                return A2AMessage(chunk, last.summary, last.rpc_id)
+        check = self._checks.get(kind) if len(payload) <= MAX_CHECKED_BYTES else None
+        found = check(payload) if check is not None else None
+        if found is None or (found.rpc_id and found.rpc_id != exchange.rpc_id):
+            return UNREAD
+        chunk = found.content
+        if type(chunk) is ArtifactChunk and len(chunk.pieces) == 1:
+            place = find_text_place(payload, chunk.text.decode())
+            if place is not None:
+                found.content = msgspec.structs.replace(chunk, place=place)
+                self._last = found
+        return found
 
 
 def checks_for(exchange: CallView) -> Checks:
@@ -136,7 +135,7 @@ def checks_for(exchange: CallView) -> Checks:
     return found
 
 
-_END_FRAME, _REQUEST_FRAME = FrameKind.END, FrameKind.REQUEST
+_END_FRAME, _REQUEST_FRAME, _EVENT_FRAME = FrameKind.END, FrameKind.REQUEST, FrameKind.EVENT
 """Module-level aliases, because accessing `FrameKind.END` for each frame costs 0.1 us (CPython
 3.11)."""
 _CHECKED_KINDS = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))

@@ -15,17 +15,17 @@ import pytest
 from a2a_proxy.model.values import EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
-from a2a_proxy.rules.facts.partial_decode import (
-    StatusSummary,
-    decode_status,
-)
-from a2a_proxy.rules.schema.fast.json_checks import (
+from a2a_proxy.protocol.json_shapes import decode_envelope, decode_result
+from a2a_proxy.protocol.json_summary import summarise_result
+from a2a_proxy.protocol.status_summary import StatusSummary, decode_status
+from a2a_proxy.protocol.strict.json_checks import (
     JSON_0_3,
     JSON_1_0,
     PROTO_JSON_0_3,
     Check,
     check_empty,
 )
+from a2a_proxy.protocol.summary import Summary
 
 FREE = {"a": ["b", None]}
 UTC = "2026-01-01T00:00:00.000Z"
@@ -251,12 +251,25 @@ def frame_of(template: dict[str, Any], event: EventKind) -> Frame:
     )
 
 
+def summarise(payload: bytes, rpc_id: str) -> Summary:
+    """Return what the lenient decoder reads of an event, which must have this JSON-RPC id."""
+    if not rpc_id:
+        return summarise_result(decode_result(payload), streaming=True)
+    envelope = decode_envelope(payload)
+    assert bytes(envelope.id).decode() == rpc_id
+    assert envelope.result is not None
+    return summarise_result(envelope.result, streaming=True)
+
+
 @EACH
 def test_the_summary_of_an_update_is_that_of_partial_decoding(
     check: Check, template: dict[str, Any]
 ) -> None:
     for form in forms(template):
-        found = check(spell(form))
+        message = check(spell(form))
+        assert message is not None
+        assert message.summary is None or message.summary == summarise(spell(form), message.rpc_id)
+        found = message.content
         if isinstance(found, StatusSummary):
             expected = decode_status(frame_of(form, EventKind.STATUS))
             assert [each for each in found.named_ids if each] == [
@@ -278,7 +291,10 @@ def test_updates_with_texts_have_a_summary(name: str) -> None:
     bare = template
     while found := [path for path in optional(bare) if path[-1] == "?metadata"]:
         bare = changed(bare, found[0], ...)
-    assert isinstance(check(spell(bare)), StatusSummary | ArtifactChunk)
+    found = check(spell(bare))
+    assert found is not None
+    assert found.summary is not None
+    assert isinstance(found.content, StatusSummary | ArtifactChunk)
 
 
 @EACH
@@ -394,4 +410,6 @@ def test_an_update_with_data_beside_a_text_has_no_summary(
     update["artifact"]["parts"][1] = {"data": {"a": 1}} | (
         {"kind": "data"} if "result" in template else {}
     )
-    assert check(spell(template)) is True
+    found = check(spell(template))
+    assert found is not None
+    assert found.content is True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.facts.partial_decode import parse_timestamp, time_before
+from a2a_proxy.rules.facts.compared_values import parse_timestamp, time_before
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ The fast checks of JSON and protobuf accept no other members, because a rule may
 say about them. Types and alternatives come from the shapes.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
 from a2a_proto.shapes.json_0_3 import EVENT_SHAPES
 from a2a_proto.shapes.shape import Grammar, JsonKind, ShapeMember, camel_case
@@ -65,14 +65,21 @@ _TYPES_BY_NAME: dict[str, Any] = {
 
 
 class StrictStruct(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """An object with camel-case names and no other members."""
+    """An object with camel-case names and no other members. Members that only some forms have are
+    unset in the others."""
+
+    text: ClassVar[Any] = UNSET
+    media_type: ClassVar[Any] = UNSET
+    filename: ClassVar[Any] = UNSET
+    generation: ClassVar[Any] = UNSET
+    final: ClassVar[Any] = UNSET
 
 
 class RpcCall(StrictStruct):
     """A request of JSON-RPC; its params are in a derived class."""
 
     jsonrpc: Literal["2.0"]
-    id: str | int
+    id: Raw
     method: str
 
 
@@ -80,7 +87,7 @@ class RpcAnswer(StrictStruct):
     """An answer of JSON-RPC; its result is in a derived class."""
 
     jsonrpc: Literal["2.0"]
-    id: str | int
+    id: Raw
 
 
 class PlainObjects:

@@ -10,11 +10,13 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_proto import from_dict
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Frame, FrameKind
 from a2a_proxy.model.wire import Direction
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
-from a2a_proxy.rules.run.gate import ChunkGate, check_payload, checks_for
+from a2a_proxy.protocol.json_shapes import decode_envelope
+from a2a_proxy.protocol.json_summary import summarise_result
+from a2a_proxy.protocol.message import JsonReader, check_payload, checks_for
+from a2a_proxy.protocol.summary import Summary
 
 EXCHANGE = Exchange(
     id=1,
@@ -82,12 +84,20 @@ def _frame(payload: bytes, seq: int) -> Frame:
     )
 
 
+def _summarise(payload: bytes) -> Summary:
+    result = decode_envelope(payload).result
+    assert result is not None
+    return summarise_result(result, streaming=True)
+
+
 def _assert_alike(payloads: list[bytes]) -> int:
     """Compare each chunk with one that is read whole; return how many were read in part."""
-    gate, checks, places = ChunkGate(), checks_for(EXCHANGE), []
+    reader, checks, places = JsonReader(), checks_for(EXCHANGE), []
     for seq, payload in enumerate(payloads):
         frame = _frame(payload, seq)
-        found = gate.check(frame, EXCHANGE, checks)
+        read = reader.read(payload, EXCHANGE, FrameKind.EVENT)
+        found = read.content
+        assert not found or read.summary == _summarise(payload)
         expected = check_payload(frame, EXCHANGE, checks)
         if not isinstance(expected, ArtifactChunk):
             assert found == expected
@@ -123,31 +133,12 @@ def test_only_the_text_of_ordinary_chunks_is_read() -> None:
     assert _assert_alike(payloads) == 3
 
 
-def test_the_text_of_protobuf_is_not_looked_for_as_json() -> None:
-    """A description may have the same text in JSON of its own."""
-    gate = ChunkGate()
-    exchange = msgspec.structs.replace(EXCHANGE, binding=Binding.GRPC)
-    for seq, word in enumerate(("one", "two")):
-        artifact = {
-            "artifactId": "a1",
-            "description": f'{{"text":"{word}"}}',
-            "parts": [{"text": "one"}],
-        }
-        update = {"taskId": "t", "contextId": "c", "artifact": artifact, "append": True}
-        payload = from_dict("1.0", "StreamResponse", {"artifactUpdate": update}).SerializeToString()
-        frame = msgspec.structs.replace(_frame(payload, seq), schema="lf.a2a.v1.StreamResponse")
-        chunk = gate.check(frame, exchange, checks_for(exchange))
-        assert isinstance(chunk, ArtifactChunk)
-        assert chunk.text == b"one"
-        assert chunk.place is None
-
-
 def test_a_text_in_metadata_is_not_taken_for_the_text_of_the_part() -> None:
     """Both are the same in the first chunk of 0.3; in the next one only that in the metadata is
     another."""
     exchange = msgspec.structs.replace(EXCHANGE, dialect=Dialect.V0_3, method="message/stream")
-    checks, gate = checks_for(exchange), ChunkGate()
-    for seq, word in enumerate(("one", "two")):
+    reader = JsonReader()
+    for word in ("one", "two"):
         part = {"kind": "text", "text": "one"}
         update = {
             "kind": "artifact-update",
@@ -157,7 +148,7 @@ def test_a_text_in_metadata_is_not_taken_for_the_text_of_the_part() -> None:
             "artifact": {"artifactId": "a1", "parts": [part]},
         }
         envelope = {"jsonrpc": "2.0", "id": 1, "result": update}
-        frame = _frame(json.dumps(envelope).encode(), seq)
-        found = gate.check(frame, exchange, checks)
+        body = json.dumps(envelope).encode()
+        found = reader.read(body, exchange, FrameKind.EVENT).content
         assert isinstance(found, ArtifactChunk)
         assert found.text == b"one"

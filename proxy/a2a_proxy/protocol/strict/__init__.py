@@ -1,0 +1,1 @@
+"""Strict decoders: they read payloads that are provably valid, as most are."""
