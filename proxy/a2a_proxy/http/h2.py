@@ -257,8 +257,8 @@ class FrameScanner(State):
                     and stream
                 ):
                     left -= stop - pos >> KNOWN_SHIFT
-                    if stream > self.highest_stream:
-                        self.highest_stream = stream
+                    highest = self.highest_stream
+                    self.highest_stream = stream if stream > highest else highest
                     pos = stop
                     continue
                 if self.block is not None and (kind != CONTINUATION or stream != self.block.stream):
