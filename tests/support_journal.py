@@ -20,11 +20,8 @@ class Turns:
 
     def __init__(self) -> None:
         self.due: list[Callable[[], None]] = []
-        self.seconds = 0.0
-        """Delay of the latest callback."""
 
     def __call__(self, seconds: float, callback: Callable[[], None]) -> None:
-        self.seconds = seconds
         self.due.append(callback)
 
     def turn(self) -> None:

@@ -83,18 +83,6 @@ def test_records_are_handed_over_by_time_or_size(tmp_path: Path) -> None:
     journal.close(1)
 
 
-def test_batches_of_a_steady_stream_are_fewer(tmp_path: Path) -> None:
-    """A record after a pause waits 4 ms, one soon after the beginning of another batch 20 ms."""
-    journal = Journal(tmp_path, turns := Turns(), ROOMY)
-    start, waits = 1_795_000_000_000_000_000, []
-    for ms in (0, 5, 28, 51, 90, 120):
-        journal.append(DATA, A, 1, start + ms * 1_000_000, b"x")
-        waits.append(turns.seconds)
-        turns.turn()
-    assert waits == [0.004, 0.02, 0.02, 0.02, 0.004, 0.004]
-    journal.close(start)
-
-
 def test_segments_rotate_by_size(tmp_path: Path) -> None:
     """A full segment ends, and the records continue in the next one."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_bytes=10_000, keep_free=0))

@@ -24,10 +24,6 @@ from a2a_proxy.model.wire import ChunkKind, Direction
 FLUSH_SECONDS = 0.004
 """Maximum seconds a record waits for others before it is handed to the writer. A batch costs the
 event loop as much as ten records, and a thread switch."""
-BUSY_FLUSH_SECONDS = 0.02
-"""The same if the batch before began less than BUSY_NS ago. The switches of threads and processes
-for a batch of one or two events cost more than the events."""
-BUSY_NS = 30_000_000
 FLUSH_BYTES = 256 * 1024
 RETRY_SECONDS = 0.25
 
@@ -224,8 +220,6 @@ class Journal:
         self._pending: list[bytes] = []
         self._pending_bytes = self._bytes_handed_over = self._bytes_appended = 0
         self._timer_runs = False
-        self._batch_began = 0
-        """Time of the first record of the batch, ns since the epoch."""
         self._losses = LossBuffer()
 
     def append(
@@ -241,9 +235,7 @@ class Journal:
         if pending >= FLUSH_BYTES:
             self.flush()
         elif not self._timer_runs:
-            is_busy = at - self._batch_began < BUSY_NS
-            self._batch_began = at
-            self._schedule_flush(BUSY_FLUSH_SECONDS if is_busy else FLUSH_SECONDS)
+            self._schedule_flush(FLUSH_SECONDS)
 
     def _on_timer(self) -> None:
         self._timer_runs = False
