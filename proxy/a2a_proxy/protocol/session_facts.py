@@ -257,7 +257,7 @@ def address_of(url: str) -> str:
         return ""
     if not host:
         return ""
-    port = port or (443 if parts.scheme == "https" else 80)
+    port = port or (443 if parts.scheme in ("https", "wss") else 80)
     return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port}"
 
 

@@ -158,6 +158,16 @@ def test_an_interface_without_a_listener_keeps_its_url() -> None:
     assert outcome.learned_interfaces == (AgentInterface("localhost", 1, False, False),)
 
 
+@pytest.mark.parametrize(("tls", "scheme"), [(False, "ws"), (True, "wss")])
+@pytest.mark.parametrize("before", ["ws", "wss"])
+def test_the_url_of_a_websocket_leads_to_the_proxy(before: str, tls: bool, scheme: str) -> None:
+    """Its scheme is that of the connection between client and proxy."""
+    card = b'{"supportedInterfaces":[{"url":"%s://localhost:8000/a"}]}' % before.encode()
+    outcome = rewrite_card_urls(card, "json", "p:1", AGENT, "auto", on_same_port, tls=tls)
+    expected = f"{scheme}://p:1/a".encode()
+    assert outcome.payload == card.replace(b"%s://localhost:8000/a" % before.encode(), expected)
+
+
 PLACES = {
     ("http://Host/x", ""): ("http", "host", 80, False),
     ("https://h:1?x", "JSONRPC"): ("https", "h", 1, False),
@@ -166,6 +176,8 @@ PLACES = {
     ("[::1]:50051", "grpc"): ("", "::1", 50051, True),
     ("grpc://h:2", ""): ("grpc", "h", 2, True),
     ("h", "GRPC"): ("", "h", 443, True),
+    ("ws://h/a", "WEBSOCKET"): ("ws", "h", 80, False),
+    ("wss://h", ""): ("wss", "h", 443, False),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
 from a2a_proxy.model.wire import Direction
+from a2a_proxy.relay.connection_editing import note_for_edit
 from a2a_proxy.relay.edits.edit import EditPlan
 from a2a_proxy.relay.edits.fault_editor import FaultEditor
 from a2a_proxy.relay.edits.http1 import Http1Editor
@@ -380,6 +381,18 @@ def test_bytes_that_cannot_be_followed_pass(garbage: bytes) -> None:
             line.send(direction, garbage)
             line.end(direction)
             assert line.got[direction] == garbage
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_connection_that_leaves_http_has_no_faults(step: int) -> None:
+    """The user reads why a fault does not happen, and the bytes are forwarded."""
+    line = Line("drop 1 of *", step=step)
+    line.send(UP, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+    switch = b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x02{}"
+    line.send(DOWN, switch)
+    assert line.got[DOWN] == switch
+    (note,) = filter(None, map(note_for_edit, line.facts))
+    assert "leaves HTTP/1.1" in note.text
 
 
 def test_other_edits_are_made_next_to_the_client() -> None:

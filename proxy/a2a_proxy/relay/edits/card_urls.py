@@ -18,9 +18,11 @@ from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, is_loopback
 
 _URL_PATTERN = re.compile(
-    r"(?:(https?|grpcs?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?",
+    r"(?:(https?|grpcs?|wss?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?",
     re.IGNORECASE | re.DOTALL,
 )
+_WITH_TLS = {"http": "https", "grpc": "grpcs", "ws": "wss"}
+_WITHOUT_TLS = {secure: plain for plain, secure in _WITH_TLS.items()}
 _LOCAL_HOSTS = frozenset({"localhost", "0.0.0.0", "::"})
 _MAX_LISTED_URLS = 5
 
@@ -40,13 +42,14 @@ class CardAddress(msgspec.Struct, frozen=True):
     @property
     def tls(self) -> bool | None:
         """Whether the URL requires TLS; None if it has no scheme."""
-        return self.scheme in ("https", "grpcs") if self.scheme else None
+        return self.scheme in _WITHOUT_TLS if self.scheme else None
 
     def with_authority(self, authority: str, *, tls: bool) -> str:
         """Return the URL with the authority of a listener, which the client reaches with or without
         TLS."""
         if self.scheme:
-            return f"{self.scheme.removesuffix('s')}{'s' if tls else ''}://{authority}{self.suffix}"
+            schemes = _WITH_TLS if tls else _WITHOUT_TLS
+            return f"{schemes.get(self.scheme, self.scheme)}://{authority}{self.suffix}"
         port = HTTPS_PORT if tls else HTTP_PORT
         return f"{authority if _has_port(authority) else f'{authority}:{port}'}{self.suffix}"
 
@@ -62,7 +65,7 @@ def parse_card_url(url: CardUrl) -> CardAddress | None:
     grpc = transport == "grpc" or scheme.startswith("grpc")
     if not scheme and not grpc:
         return None
-    number = int(port) if port else 80 if scheme in ("http", "grpc") else 443
+    number = int(port) if port else 80 if scheme in _WITH_TLS else 443
     return CardAddress(scheme, host, number, found[4] or "", grpc) if 0 < number < 65536 else None
 
 

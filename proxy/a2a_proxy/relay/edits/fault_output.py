@@ -93,5 +93,9 @@ class TimedQueue:
 def note_late(direction: Direction) -> EditFact:
     """Return the note about bytes that are sent without faults because they were held for
     HOLD_SECONDS."""
-    reason = f"it was not complete after {HOLD_SECONDS:g} s"
+    return note_faultless(direction, f"it was not complete after {HOLD_SECONDS:g} s")
+
+
+def note_faultless(direction: Direction, reason: str) -> EditFact:
+    """Return the note about a message that is forwarded without faults."""
     return EditFact(direction, "untouched", 0, {"reason": reason, "what": "fault"})

@@ -52,6 +52,7 @@ from a2a_proxy.relay.edits.fault_output import (
     LEAST_WORK,
     PIECE_WORK,
     TimedQueue,
+    note_faultless,
     note_late,
 )
 from a2a_proxy.relay.edits.http1_message import leave_out_http2, replace_fields
@@ -471,6 +472,8 @@ class Http1Faults:
         call = self._pending[0]
         status, framing = parse_response_head(head, call.head)
         if status == 101 or (call.connect and 200 <= status < 300):
+            reason = "the connection leaves HTTP/1.1 with it, so its further calls have no faults"
+            self._facts.append(note_faultless(_TO_CLIENT, reason))
             raise Http1Error("another protocol from here")
         is_empty = self._responses.begin_body(framing)
         if status >= 200:
