@@ -178,7 +178,8 @@ def test_an_update_with_one_wrong_member_is_refused(line: SchemaSet, what: str) 
         ]
     if line == "1.0":
         changes.append(((what, "generation"), "-1"))
-        assert accepts(line, "StreamResponse", changed(value, (what, "generation"), "3"))
+        for number in ("3", "8000000000", str((1 << 63) - 1)):
+            assert accepts(line, "StreamResponse", changed(value, (what, "generation"), number))
     for path, new in changes:
         assert not accepts(line, "StreamResponse", changed(value, path, new)), path
 

@@ -71,6 +71,8 @@ def make_quick_checker(line: SchemaSet, name: str, fallback: Check) -> Check:
         if size != len(payload):
             return fallback(payload)
         summary = summarise(made)
+        if summary[6] < 0:
+            return fallback(payload)
         event = summary[0]
         found: Content
         if event is _STATUS:

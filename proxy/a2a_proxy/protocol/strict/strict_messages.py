@@ -38,7 +38,7 @@ _SAYS = {
 }
 """Messages that contain an agent's message, each with the twin used for it; an answer's message
 needs a context."""
-_TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
+_LABEL = FieldDescriptorProto.Label
 
 
 @cache
@@ -114,10 +114,6 @@ def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
             )
         elif field.message_type is not None:
             one.type_name = _type_of(field.message_type, name)
-        elif field.name == "generation":
-            one.type = (
-                _TYPE.TYPE_UINT32
-            )  # a larger or negative number is truncated, which the size reveals
 
 
 def _type_of(inner: Any, name: str) -> str:
