@@ -140,6 +140,7 @@ TEXTS = [
     *(
         "-----BEGIN RSA PRIVATE KEY-----\n{v}\n-----END RSA PRIVATE KEY-----",
         "Sec-WebSocket-Protocol: bearer, {v}",
+        "Sec-WebSocket-Protocol: a2a.v1, {v}",
     ),
 ]
 VALUES: list[Callable[[str, str], Any]] = [

@@ -336,7 +336,14 @@ def test_headers(name: str) -> None:
     [
         (f"bearer, {SECRET}", f"bearer, {make_label(KEY, SECRET)}"),
         (f"v1.x, base64url.bearer.authorization.k8s.io.{SECRET}", None),
-        ("graphql-ws, bearer", "graphql-ws, bearer"),
+        *(
+            (f"a2a.v1, {word}{SECRET}", f"a2a.v1, {word}{make_label(KEY, SECRET)}")
+            for word in ("bearer.", "Bearer-", "jwt_", "access_token.", "openai-insecure-api-key.")
+        ),
+        ("authorization.bearer." + SECRET, None),
+        ("a2a.v1, 5f0c1b7ae2d94c6f8a7b3e21", None),
+        *((names, names) for names in ("graphql-ws, bearer", "graphql-transport-ws, v4.stomp")),
+        *((name, name) for name in ("com.example.protocol.v1", "actioncable-v1-json")),
     ],
 )
 def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
@@ -344,7 +351,7 @@ def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
     raw = ((b"Sec-WebSocket-Protocol", value.encode()),)
     clean = Redactor(KEY).redact_exchange(exchange(request_headers=raw)).request_headers[0][1]
     assert SECRET.encode() not in clean
-    assert left is None or clean == left.encode()
+    assert clean == left.encode() if left is not None else clean != value.encode()
 
 
 @pytest.mark.parametrize(

@@ -472,13 +472,17 @@ def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
     if folded.endswith("cookie"):
         return _find_cookie_spans(value)
     if folded == "secwebsocketprotocol":
-        return [token.span(1) for token in _SUBPROTOCOL.finditer(value)]
+        return [token.span(token.lastindex or 0) for token in _SUBPROTOCOL.finditer(value)]
     return [(0, len(value))] if value else []
 
 
 _SUBPROTOCOL = re.compile(
-    rb"(?i)(?:\b(?:bearer|token|authorization|access_token|jwt)\s*,\s*|\bbearer\.[\w.]*\.)([^\s,]+)"
+    rb"(?i)(?:\b(?:bearer|token|authorization|access_token|jwt)\s*,\s*"
+    rb"|(?:bearer|token|jwt|auth\w*|api-?key)[._-](?:authorization\.k8s\.io\.)?)([^\s,]+)"
+    rb"|(?<![\w+/=-])((?=[\w+/=-]*\d)(?=[\w+/=-]*[a-z])[\w+/=-]{20,})"
 )
+"""A token as a subprotocol: the item after a word for it, the rest of an item that begins with such
+a word, or a part that is no name: long, with letters and digits."""
 
 
 def _after_scheme(value: bytes) -> list[tuple[int, int]]:
