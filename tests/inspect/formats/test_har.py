@@ -14,6 +14,9 @@ from haralyzer import HarParser
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write_har
+from a2a_inspect.formats.har_entry import har_entry
+from a2a_proxy.model.values import Binding, Exchange, Frame, FrameKind
+from a2a_proxy.model.wire import Direction
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_har import SCHEMA
 from support_hostile import evil_texts
@@ -130,3 +133,17 @@ def test_control_characters_and_lone_surrogates_are_escaped(tmp_path: Path) -> N
 def test_only_selected_exchanges_are_written() -> None:
     (only,) = har(sample("demo"), frozenset((1 << 40 | 2,)))["log"]["entries"]
     assert only["_a2a"]["id"] == 2
+
+
+@pytest.mark.parametrize(("binding", "status"), [(Binding.WEBSOCKET, 0), (Binding.OTHER, 101)])
+def test_websockets_are_named(binding: Binding, status: int) -> None:
+    """A call on a socket, and a handshake with the other messages, which a call of HTTP is not."""
+    call = Exchange(1, 1, 1, binding, 1, status=status)
+    said = Frame(
+        *(1, 1, 1, Direction.TO_CLIENT, FrameKind.OTHER, 2, 2, 0, 9),
+        payload=b"hello",
+        framing="permessage-deflate",
+    )
+    entry = har_entry(call, None, [said], [])
+    assert entry["_resourceType"] == "websocket"
+    assert entry["response"]["content"]["text"] == "hello"

@@ -288,11 +288,12 @@ def test_base64_bodies_and_secrets(tmp_path: Path) -> None:
 
 def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
     """Files that a browser loads by itself, and what is no HTTP."""
-    picture, socket = entry(), entry()
+    picture, socket, switch = entry(), entry(), entry()
+    switch["response"]["status"] = 101
     picture["_resourceType"] = "image"
     socket["request"]["url"] = "wss://agent.test/"
-    source = open_import(har(tmp_path / "a.har", picture, entry(), socket))
-    assert "2 entries that are no HTTP calls" in source.lacks
+    source = open_import(har(tmp_path / "a.har", picture, entry(), socket, switch))
+    assert "3 entries that are no HTTP calls" in source.lacks
     assert source.upstreams == ("agent.test:8000",)
     source = open_import(har(tmp_path / "a.har", picture, entry()))
     assert "1 entry that is no HTTP call" in source.lacks

@@ -76,13 +76,19 @@ def har_entry(
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
         **({"serverIPAddress": peer} if peer else {}),
         "connection": str(exchange.connection),
-        "_resourceType": "fetch",  # Chromium's own value; without it Chromium guesses from names
+        # Chromium's own values; without them Chromium guesses from names.
+        "_resourceType": "websocket" if _is_on_websocket(exchange) else "fetch",
         "_a2a": {
             **exchange_object(exchange),
             "frames": [_frame_details(frame, exchange) for frame in frames],
             "findings": [finding_facts(each) for each in findings],
         },
     }
+
+
+def _is_on_websocket(exchange: Exchange) -> bool:
+    """Return whether it is a call on a WebSocket, or the handshake with the other messages."""
+    return exchange.binding is Binding.WEBSOCKET or exchange.status == 101
 
 
 def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
@@ -228,7 +234,8 @@ def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
 def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
     if exchange.binding is Binding.GRPC:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
-    if exchange.binding not in (Binding.STDIO, Binding.WEBSOCKET) and frame.framing:
+    has_framing = exchange.binding is not Binding.STDIO and not _is_on_websocket(exchange)
+    if has_framing and frame.framing:
         with contextlib.suppress(UnicodeEncodeError):  # a framing that was never on a wire
             return rebuild_event(frame.framing, frame.payload)
     return frame.payload

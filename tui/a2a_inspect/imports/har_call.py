@@ -88,6 +88,7 @@ class HarCall:
         self._peer = str(entry.get("serverIPAddress") or "").strip("[]")
         self._request_fields = self._read_fields(request)
         self._status = _read_status(response)
+        self.is_call = self.is_call and self._status != 101
         self._reason = str(response.get("statusText") or "")
         answered = self._read_fields(response)
         media = (
