@@ -28,7 +28,10 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
+from support_conversation import Script as Steps
+from support_observer import scripted
 from support_rules import endings
+from support_websocket import CLOSE, TEXT, agreed, asked, closing, frame, up
 
 SCRIPTS = [each for rule in all_rules().values() for each in (rule.flagged, rule.clean)]
 
@@ -256,3 +259,16 @@ def test_sample_of_many_calls_has_the_last_ones() -> None:
     assert len(sample.numbers) <= 1000
     assert sample.numbers[-1] >= 9_980
     assert {b - a for a, b in pairwise(sample.numbers)} == {16}
+
+
+def test_a_stream_that_is_cancelled_on_its_websocket() -> None:
+    """The client said that it wants no more: nothing failed, and it has not left."""
+    script = Steps().client(asked(Sec_WebSocket_Protocol="a2a.v1")).agent(agreed("a2a.v1"))
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": send()}
+    script.client(up(TEXT, json.dumps(call).encode()))
+    event = {"jsonrpc": "2.0", "id": 1, "result": snapshot("WORKING")}
+    script.agent(frame(TEXT, json.dumps(event).encode()))
+    script.client(up(TEXT, b'{"jsonrpc": "2.0", "id": 1, "cancelStream": true}'))
+    script.agent(frame(TEXT, b'{"jsonrpc": "2.0", "id": 1, "streamEnd": true}'))
+    script.client(up(CLOSE, closing(1000))).agent(frame(CLOSE, closing(1000)))
+    assert not endings(scripted(script))

@@ -18,7 +18,7 @@ _FIELDS = (b"a2a-", b"x-a2a-")
 _STEP = 1000
 _OTHERWISE: dict[str, str] = {}
 """Rules that a WebSocket leaves nothing to judge for, in their example."""
-_TWICE = frozenset({"A2A-GEN-021", "A2A-STATE-018"})
+_TWICE = frozenset({"A2A-END-021", "A2A-GEN-021", "A2A-STATE-018"})
 """Their examples have two calls with one id open at once, which a socket cannot carry."""
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.values import (
+    Binding,
     Connection,
     EventKind,
     Exchange,
@@ -469,9 +470,13 @@ class CallFacts:
 
     @cached_property
     def was_cancelled(self) -> bool:
-        """Whether a client cancelled its task before its end, or at once after it."""
+        """Whether a client cancelled its task before its end, or at once after it, or this call by
+        a message on its WebSocket."""
+        exchange = self.exchange
+        if exchange.binding is Binding.WEBSOCKET and exchange.how == "client cancel":
+            return True
         return any(
-            each.operation == "CancelTask" and each.started <= self.exchange.closed + SECOND_NS
+            each.operation == "CancelTask" and each.started <= exchange.closed + SECOND_NS
             for each in self.other_calls
         )
 

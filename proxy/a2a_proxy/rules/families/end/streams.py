@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from a2a_proxy.model.values import Actor, EventKind, Exchange, FrameKind, Severity
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.rules.define.conditions import NETWORK
+from a2a_proxy.rules.define.conditions import NETWORK, WEBSOCKET
 from a2a_proxy.rules.endings.call_facts import (
     ACTIVE,
     SECOND_NS,
@@ -401,7 +401,7 @@ def client_timeout(call: CallFacts) -> Ending | None:
     Severity.INFO,
     actor=Actor.AGENT,
     section="a2a-proxy: latency",
-    bindings=NETWORK,
+    bindings=NETWORK | WEBSOCKET,
     flagged=rpc("SendMessage", send(), seconds=24, finish="open").then(CLEAN_SEND, 24_000 * MS),
     clean=CLEAN_SEND,
 )
@@ -413,7 +413,7 @@ def agent_silent(call: CallFacts) -> Ending | None:
     and send status updates; the client can call GetTask if it knows the task.
     """
     exchange = call.exchange
-    if exchange.error or exchange.ours or exchange.binding not in NETWORK:
+    if exchange.error or exchange.ours or exchange.binding not in NETWORK | WEBSOCKET:
         return None
     if not (call.by_client or _is_unfinished(call)):
         return None
