@@ -122,7 +122,7 @@ class SplitSecrets:
         if text.key_left or (_ends_generated(data) and self._may_end_in_secret(data)):
             return False
         if payload and self._scrub.may_hold_secret(
-            data if self.is_clean_around(chunk) else b"\n".join((payload, data))
+            data if self.is_clean_around(chunk) else b"\n".join((data, payload))
         ):
             return False
         text.frame, text.tail = frame, _tail_of(data)
