@@ -316,6 +316,10 @@ NOT_VALID = {
         _posted({"params": [{"name": "a", "value": "\ud800"}]}),
         "a text has half of a character",
     ),
+    "surrogate in an address": (
+        {**entry(), "serverIPAddress": "\ud800"},
+        "a text has half of a character",
+    ),
     "URL": (
         {**entry(), "request": {**entry()["request"], "url": "http://["}},
         "its URL is not valid: 'http://['",

@@ -85,7 +85,9 @@ class HarCall:
         """Whether it is an HTTP call: not a WebSocket, a stdio call, or a file that a browser loads
         by itself."""
         self.is_call = self.is_call and entry.get("_resourceType") not in _BODILESS_TYPES
-        self._peer = str(entry.get("serverIPAddress") or "").strip("[]")
+        host, _, port = self.upstream.rpartition("//")[2].rpartition(":")
+        peer = str(entry.get("serverIPAddress") or "").strip("[]") or host
+        self._dialed = msgspec.json.encode(DialFacts(self.upstream, f"{peer}:{port}"))
         self._request_fields = self._read_fields(request)
         self._status = _read_status(response)
         self.is_call = self.is_call and self._status != 101
@@ -212,9 +214,7 @@ class HarCall:
         host = self.upstream.rpartition("//")[2]
         facts = ConnectionFacts(client="client:0", listen=host, upstream=self.upstream)
         yield Chunk(number, ChunkKind.OPEN, to_agent, self._sent, msgspec.json.encode(facts))
-        peer = f"{self._peer or host.rpartition(':')[0]}:{host.rpartition(':')[2]}"
-        dialed = msgspec.json.encode(DialFacts(self.upstream, peer))
-        yield Chunk(number, ChunkKind.DIALED, to_agent, self._sent, dialed)
+        yield Chunk(number, ChunkKind.DIALED, to_agent, self._sent, self._dialed)
         records = [
             (at, ChunkKind.DATA, direction, data)
             for direction, at, data in self._iter_messages()
