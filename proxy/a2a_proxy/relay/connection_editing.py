@@ -24,9 +24,7 @@ Write = Callable[[bytes], object]
 
 WORK_PER_TURN = 8192
 """Units of work (`Editor.budget`) of all connections in one turn of the event loop: about 2 ms, or
-400 small requests."""
-QUEUED_WORK = WORK_PER_TURN // 2
-"""Units of it for queued work, which comes first. Bytes that arrive in the turn get what is left;
+400 small requests. Queued work gets the first half, bytes that arrive in the turn get what is left;
 the rest is queued."""
 WORK_AT_LEAST = 512
 """Units of work that are done at once for received bytes although the work of the turn is spent, so
@@ -68,7 +66,7 @@ class WorkQueue:
     def spend(self, units: int) -> None:
         """Account for work that was done at once."""
         self.left -= units
-        if self.left <= QUEUED_WORK:
+        if self.left <= WORK_PER_TURN // 2:
             self.schedule_turn()
 
     def schedule_turn(self) -> None:
@@ -80,11 +78,11 @@ class WorkQueue:
     def _run_turn(self) -> None:
         waiting, self.left = self._waiting, WORK_PER_TURN
         try:
-            while waiting and self.left > QUEUED_WORK:
+            while waiting and self.left > WORK_PER_TURN // 2:
                 self.left -= waiting.popleft()()
         finally:
             self._scheduled = False
-            if waiting or self.left <= QUEUED_WORK:
+            if waiting or self.left <= WORK_PER_TURN // 2:
                 self.schedule_turn()
 
 
@@ -195,7 +193,7 @@ class ConnectionEditing:
         editor.budget = budget = queue.left if queue.left > WORK_AT_LEAST else WORK_AT_LEAST
         facts = self._edit_bytes(direction, data, 0, self._loop_time())
         queue.left -= budget - editor.budget
-        if queue.left <= QUEUED_WORK:
+        if queue.left <= WORK_PER_TURN // 2:
             queue.schedule_turn()
         if self._may_delay or editor.delays != _NO_DELAYS:
             self._begin_delays()
