@@ -15,6 +15,7 @@ from wsproto.extensions import PerMessageDeflate
 
 from a2a_proxy.model.wire import Control, Cut, Direction, End, Framed, Head, Undecodable, WireEvent
 from a2a_proxy.wire import deflated_messages
+from a2a_proxy.wire.body import TRUNCATED_SIZE
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.content import MAX_RATIO, RATIO_SLACK
 from a2a_proxy.wire.websocket import agreed_extensions
@@ -262,6 +263,26 @@ def test_a_compressed_message_is_bounded() -> None:
     most = RATIO_SLACK + MAX_RATIO * len(bomb)
     assert event[1:3] == ("expected", "a message of permessage-deflate")
     assert event[3] == f"{len(bomb)} compressed bytes become more than {most}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "opcode", "kept"),
+    [
+        ("a2a.v1", TEXT, TRUNCATED_SIZE + 1),
+        ("a2a.v1", BINARY, TRUNCATED_SIZE),
+        ("", TEXT, TRUNCATED_SIZE),
+        ("a2a.v1, stomp", TEXT, TRUNCATED_SIZE),
+    ],
+)
+def test_what_cannot_be_a2a_is_truncated(protocol: str, opcode: int, kept: int) -> None:
+    """Binary messages, and all of a socket without the subprotocol of A2A."""
+    content = b"x" * (TRUNCATED_SIZE + 1)
+    opening: list[Step] = [("C", asked()), ("S", agreed(protocol))]
+    for step in (("C", up(opcode, content)), ("S", frame(opcode, content))):
+        events = play(ConnectionDecoder(), [*opening, step])
+        (message,) = [each for each in events if isinstance(each, Framed)]
+        assert message.data == content[:kept]
+        assert (message.size, message.truncated) == (len(content), kept < len(content))
 
 
 def test_a_restart_in_a_long_compressed_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,15 +32,18 @@ from a2a_proxy.model.wire import (
     Undecodable,
     WireEvent,
 )
-from a2a_proxy.wire.body import BodyCollector
+from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.deflated_messages import MessageInflater
 
 DEFLATE = "permessage-deflate"
 """Name of the extension that is decoded (RFC 7692), and framing of its messages."""
 STREAM = 1
 """Stream of the handshake."""
+SUBPROTOCOL = "a2a.v1"
+"""The subprotocol of A2A (`Sec-WebSocket-Protocol`)."""
 
 _EXTENSIONS_FIELD = b"sec-websocket-extensions"
+_PROTOCOL_FIELD = b"sec-websocket-protocol"
 _NO_TAKEOVER = {
     Direction.TO_AGENT: "client_no_context_takeover",
     Direction.TO_CLIENT: "server_no_context_takeover",
@@ -63,12 +66,20 @@ def agreed_extensions(headers: Headers) -> dict[str, frozenset[str]]:
     return found
 
 
+def agrees_on_a2a(headers: Headers) -> bool:
+    """Whether a response to a handshake agrees on the subprotocol of A2A."""
+    agreed = next((value for name, value in headers if name.lower() == _PROTOCOL_FIELD), b"")
+    return agreed.strip().decode("latin-1") == SUBPROTOCOL
+
+
 class _WebSocketDirection(State):
     """State of one direction."""
 
     direction: Direction
     inflater: MessageInflater | None = None
     """Decompresses the messages; None without the extension."""
+    max_text: int = MAX_BODY_SIZE
+    """Largest text message that is kept whole, bytes."""
     offset: int = 0
     """Offset of the next byte."""
     scanner: FrameScanner = msgspec.field(default_factory=FrameScanner)
@@ -124,9 +135,12 @@ class WebSocketDecoder(State, tag="websocket"):
         deflate = extensions.pop(DEFLATE, None)
         if extensions:
             return None
+        max_text = MAX_BODY_SIZE if agrees_on_a2a(headers) else TRUNCATED_SIZE
         first, second = (
             _WebSocketDirection(
-                way, None if deflate is None else MessageInflater(_NO_TAKEOVER[way] not in deflate)
+                way,
+                None if deflate is None else MessageInflater(_NO_TAKEOVER[way] not in deflate),
+                max_text,
             )
             for way in Direction
         )
@@ -224,9 +238,11 @@ def _read_message(
     head, start, end = part.head, base + part.start, base + part.end
     message = side.message
     if message is None:
-        message = side.message = BodyCollector()
-        message.add(b"", side.began, side.start, side.start)
         side.is_binary = head.opcode == Opcode.BINARY
+        # A2A has text messages only.
+        message = BodyCollector(TRUNCATED_SIZE if side.is_binary else side.max_text)
+        message.add(b"", side.began, side.start, side.start)
+        side.message = message
         side.is_compressed = bool(head.reserved)
     is_whole = head.is_last and part.is_last
     if not side.is_compressed:

@@ -27,15 +27,13 @@ from a2a_proxy.protocol.call import (
     exchange_end_of_cut,
     read_call_fields,
 )
-from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
 from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
+from a2a_proxy.wire.websocket import agrees_on_a2a
 
-SUBPROTOCOL = "a2a.v1"
-"""The subprotocol of A2A (`Sec-WebSocket-Protocol`)."""
 NOTE_STREAM_END = "streamEnd"
 NOTE_CANCEL = "cancelStream"
 NOTE_AFTER_CANCEL = "after cancelStream"
@@ -86,8 +84,7 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
     @property
     def is_a2a(self) -> bool:
         """Whether the peers have agreed on the subprotocol of A2A."""
-        agreed = header_value(self.handshake.response_headers, b"sec-websocket-protocol")
-        return agreed.strip().decode("latin-1") == SUBPROTOCOL
+        return agrees_on_a2a(self.handshake.response_headers)
 
     def read_message(self, message: Framed, out: Out) -> None:
         """Decode one message of either side."""

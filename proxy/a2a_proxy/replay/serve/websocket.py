@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from a2a_proxy.model.values import Binding
-from a2a_proxy.protocol.bindings.websocket import SUBPROTOCOL, read_parameters
+from a2a_proxy.protocol.bindings.websocket import read_parameters
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.replay.core.miss import Miss
@@ -18,6 +18,7 @@ from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError, RpcReq
 from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, rpc_failure
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.replay.serve.stdio import encode_rpc_send
+from a2a_proxy.wire.websocket import SUBPROTOCOL
 
 
 def is_a2a_handshake(request: web.Request) -> bool:
