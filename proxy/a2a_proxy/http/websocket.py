@@ -37,12 +37,14 @@ FIRST_CONTROL = Opcode.CLOSE
 
 
 class FrameError(Exception):
-    """Bytes that are not a WebSocket frame: what was expected there, and what is there."""
+    """Bytes that are not a WebSocket frame: what was expected there, and what is there. Without
+    `is_fault` they may be one, but are beyond a limit of the recorder."""
 
-    def __init__(self, expected: str, got: str) -> None:
+    def __init__(self, expected: str, got: str, *, is_fault: bool = True) -> None:
         super().__init__(f"expected {expected}, got {got}")
         self.expected = expected
         self.got = got
+        self.is_fault = is_fault
 
 
 class FrameHead(msgspec.Struct):

@@ -303,6 +303,9 @@ class Undecodable(msgspec.Struct, frozen=True, gc=False):
     got: str
     stream: int = 0
     """The stream that became opaque; 0 if the whole connection did."""
+    is_fault: bool = True
+    """Whether the sender violates its protocol. False at the end of the bytes, and at a limit of
+    the recorder."""
 
 
 REASON_CUT_SHORT = "cut short"

@@ -21,28 +21,32 @@ _MESSAGE_END = b"\0\0\xff\xff"
 class MessageInflater(State, dict=True):
     """Never raises: if decompression stops, `problem` says why, and no more bytes are returned.
 
-    A decompressor cannot be saved: the window of earlier messages and the bytes of the current
-    message are, up to `MAX_REPLAYED`.
+    The ratio of a message is limited, not that of all messages: those of a long connection may be
+    very much alike. A decompressor cannot be saved: the window of earlier messages and the bytes of
+    the current message are, up to `MAX_REPLAYED`.
     """
 
     keeps_window: bool = True
     """Whether a message may refer to earlier ones (context takeover)."""
     problem: str = ""
     """Why the messages cannot be decompressed; empty while there is no problem."""
+    broken: bool = False
+    """Whether the sender is at fault: the bytes are not compressed data. False at a limit of the
+    recorder."""
     _window: bytes = b""
     """The end of the earlier messages."""
     _fed: bytearray = bytearray()
     """Compressed bytes of the current message."""
     _is_replayable: bool = True
     _taken: int = 0
-    """Number of compressed bytes of all messages."""
+    """Number of compressed bytes of the current message."""
     _made: int = 0
-    """Number of decompressed bytes of all messages."""
+    """Number of its decompressed bytes."""
 
     def __post_init__(self) -> None:
         self._begin_message()
         if not self._is_replayable:
-            self.problem = self.problem or "cannot resume a compressed message"
+            self.problem = self.problem or f"a restart after {self._taken} bytes of a longer one"
         for _ in self._inflate(bytes(self._fed)):
             pass
 
@@ -59,7 +63,7 @@ class MessageInflater(State, dict=True):
         for piece in self._inflate(data):
             self._made += len(piece)
             if self._made > most:
-                self.problem = f"{self._taken} compressed bytes become more than {most}"
+                self.problem = f"{self._taken} bytes become more than {most}"
                 return
             yield piece
 
@@ -68,6 +72,7 @@ class MessageInflater(State, dict=True):
         yield from self.feed(_MESSAGE_END)
         self._window = bytes(self._recent[-_WINDOW_SIZE:]) if self.keeps_window else b""
         self._fed, self._is_replayable = bytearray(), True
+        self._taken = self._made = 0
         self._begin_message()
 
     def _begin_message(self) -> None:
@@ -85,7 +90,7 @@ class MessageInflater(State, dict=True):
                 try:
                     piece = self._stream.decompress(rest, _PIECE_SIZE)
                 except zlib.error as error:
-                    self.problem = self.problem or str(error)
+                    self.problem, self.broken = str(error), True
                     return
                 self._recent += piece
                 if len(self._recent) > 2 * _WINDOW_SIZE:

@@ -178,7 +178,8 @@ class WebSocketDecoder(State, tag="websocket"):
             side.opaque = True
             side.message = None
             self.counters[OPAQUE_COUNTERS[direction]] += side.offset - start
-            out.append(Undecodable(direction, at, start, error.expected, error.got, STREAM))
+            expected, got, is_fault = error.expected, error.got, error.is_fault
+            out.append(Undecodable(direction, at, start, expected, got, STREAM, is_fault))
 
     feed_ours = feed
 
@@ -255,7 +256,10 @@ def _read_message(
         for piece in side.inflater.finish_message() if is_whole else ():
             message.add(piece, at, start, end)
         if side.inflater.problem:
-            raise FrameError(f"a message of {DEFLATE}", side.inflater.problem)
+            limited = "a message within the recorder's limits for compression"
+            is_fault = side.inflater.broken
+            expected = f"a message of {DEFLATE}" if is_fault else limited
+            raise FrameError(expected, side.inflater.problem, is_fault=is_fault)
     if is_whole:
         if not (side.is_binary or message.truncated or _is_utf8(message.data)):
             raise FrameError("a text message in UTF-8", "bytes that are not")

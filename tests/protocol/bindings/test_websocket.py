@@ -91,6 +91,14 @@ def look(script: Script) -> Seen:
     return seen
 
 
+def gaps(script: Script) -> str:
+    """What the capture lacks."""
+    observer = fresh()
+    for chunk in scripted(script):
+        observer.feed(chunk, [])
+    return observer.gaps.describe()
+
+
 def frames(seen: Seen, exchange: int) -> list[Frame]:
     """The frames of an exchange."""
     return [each for each in seen.out if isinstance(each, Frame) and each.exchange == exchange]
@@ -340,18 +348,23 @@ def test_messages_that_belong_to_no_call() -> None:
 def test_other_subprotocols(protocol: str) -> None:
     """Text, JSON and bytes as such, and a complete capture."""
     script = Ws(protocol).call("GetTask", {"id": "t-1"}).answer(b"plain").answer(b"\xff\0", BINARY)
-    chunks = scripted(script.close())
-    seen = look(script)
+    seen = look(script.close())
     assert [(each.kind, each.direction, each.schema) for each in frames(seen, 1)[1:]] == [
         (FrameKind.OTHER, UP, "json"),
         (FrameKind.OTHER, DOWN, "text"),
         (FrameKind.OTHER, DOWN, "bytes"),
     ]
     assert [each.how for each in seen.exchanges.values()] == ["complete"]
-    observer = fresh()
-    for chunk in chunks:
-        observer.feed(chunk, [])
-    assert observer.gaps.describe() == COMPLETE
+    assert gaps(script) == COMPLETE
+
+
+def test_a_limit_of_the_recorder_is_no_fault() -> None:
+    """A bomb is a gap of the capture, without a finding."""
+    script = Ws(extensions=DEFLATE).answer(bytes(20 << 20), BINARY)
+    seen = observe(scripted(script.close()))
+    assert not findings(seen)
+    assert [each[0] for each in kinds(seen, 1)[1:]] == [FrameKind.UNDECODABLE]
+    assert "were not decoded: expected a message within the recorder's limits" in gaps(script)
 
 
 def test_bytes_that_are_not_a_frame() -> None:

@@ -9,7 +9,7 @@ that of A2A, are frames of the exchange of the handshake.
 import msgspec
 
 from a2a_proxy.model.values import Binding, FrameKind
-from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, Headers
+from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import jsonrpc, other
 from a2a_proxy.protocol.bindings.rpc_calls import (
     NOTE_UNKNOWN_ID,
@@ -62,6 +62,11 @@ class WebSocketHandshake(HttpStreamCall, tag="websocket"):
     def response_outcome(self) -> str:
         """Return `complete`: a peer closed the socket."""
         return "complete"
+
+    def report_unread(self, event: Undecodable, out: Out) -> None:
+        """Report once per direction that its bytes cannot be read, if its sender is at fault."""
+        if event.is_fault:
+            super().report_unread(event, out)
 
     def emit_message(
         self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: Out
