@@ -52,7 +52,8 @@ def brief(events: list[WireEvent]) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for each in events:
         if isinstance(each, Framed):
-            found.append((WAYS[each.direction], each.data, *(["binary"] * each.is_binary)))
+            marks = [*(["binary"] * each.is_binary), *([each.broken] * bool(each.broken))]
+            found.append((WAYS[each.direction], each.data, *marks))
         elif isinstance(each, Control) and each.name != "upgrade":
             found.append((WAYS[each.direction], each.name, each.detail))
         elif isinstance(each, Undecodable):
@@ -125,6 +126,52 @@ def test_messages_and_the_end_of_a_socket() -> None:
 def test_ends(steps: list[Step], end: list[tuple[Any, ...]]) -> None:
     """Proper after a close frame of either peer, whoever ends the connection then."""
     assert brief(read(*steps)) == end
+
+
+HALF = frame(TEXT, b"half of it", last=False)
+HALF_UP = up(TEXT, b"half of it", last=False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "end", "opaque"),
+    [
+        ([("S", HALF), ("s-eof", b"")], [("S", b"half of it"), ("S", "cut", "eof")], 0),
+        ([("S", HALF + b"\0"), ("s-reset", b"")],
+         [("S", b"half of it"), ("S", "cut", "reset"), ("S", "expected")], 1),
+        ([("S", HALF[:6]), ("s-reset", b"")], [("S", b"half"), ("S", "cut", "reset")], 0),
+        ([("S", HALF[:1]), ("s-reset", b"")], [("S", "cut", "reset"), ("S", "expected")], 1),
+        ([("S", frame(PING, b"ping")[:4]), ("s-eof", b"")],
+         [("S", "cut", "eof"), ("S", "expected")], 4),
+        ([("S", HALF), ("C", HALF_UP), ("c-lost", b"")],
+         [("S", b"half of it"), ("C", b"half of it"), ("C", "cut", "lost")], 0),
+        ([("S", HALF + frame(CLOSE)), ("s-eof", b"")],
+         [("S", b"half of it"), ("S", "close", {}), ("end",)], 0),
+        ([("s-eof", b""), ("C", HALF_UP), ("c-eof", b"")],
+         [("S", "cut", "eof"), ("C", b"half of it")], 0),
+        ([("C", HALF_UP), ("c-eof", b""), ("S", frame(TEXT, b"x"))],
+         [("C", b"half of it"), ("C", "cut", "eof"), ("S", b"x")], 0),
+    ],
+)  # fmt: skip
+def test_a_message_that_breaks_off(
+    steps: list[Step], end: list[tuple[Any, ...]], opaque: int
+) -> None:
+    """What has arrived of it is emitted, and the bytes of a frame that are in no event are
+    counted."""
+    broken = ((b"half of it",), (b"half",))
+    expected = [(*each, "broke off") if each[1:2] in broken else each for each in end]
+    events = read(*steps)
+    found = brief(events)
+    assert [each[:2] if each[1:2] == ("expected",) else each for each in found] == expected
+    assert sum(counters(*steps).values()) == opaque
+    if opaque:
+        assert (unread(events).got, unread(events).is_fault) == ("no more bytes", False)
+
+
+def test_a_compressed_message_that_breaks_off() -> None:
+    """Its bytes up to there are decompressed."""
+    data = frame(BINARY, Deflater().compress(b"words"), last=False, reserved=4)
+    events = read(("S", data), ("s-eof", b""), opening=DEFLATED)
+    assert brief(events) == [("S", b"words", "binary", "broke off"), ("S", "cut", "eof")]
 
 
 REFUSED: dict[str, tuple[Step, str, bytes]] = {
@@ -278,11 +325,11 @@ def test_a_compressed_message_is_bounded() -> None:
     assert decoder.counters == {"opaque_to_client": len(bytes_of_it)}
 
 
-@pytest.mark.parametrize("size", [300, 230_400])
-def test_a_long_connection_may_compress_well(size: int) -> None:
+def test_a_long_connection_may_compress_well() -> None:
     """Any number of messages that are within the limit each, as silence or the same answer."""
     deflater = Deflater()
-    decoder, count = ConnectionDecoder(), 2 * RATIO_SLACK // 230_400
+    size = 230_400
+    decoder, count = ConnectionDecoder(), 2 * RATIO_SLACK // size
     play(decoder, DEFLATED)
     events: list[WireEvent] = []
     for at in range(count):

@@ -312,7 +312,7 @@ REASON_CUT_SHORT = "cut short"
 """Another message begins within it, or its content at its length is not JSON and the bytes after it
 do not complete it."""
 REASON_BROKE_OFF = "broke off"
-"""The pipe ended in the middle of it."""
+"""The pipe, or its direction of the WebSocket, ended in the middle of it."""
 
 
 class Framed(msgspec.Struct, frozen=True, gc=False):

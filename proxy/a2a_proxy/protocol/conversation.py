@@ -291,7 +291,7 @@ class ConnectionConversation(State):
             if type(handshake) is WebSocketHandshake:
                 handshake.emit_message(message, kind, schema, rpc_id, note, out)
                 return
-            note = NOTE_AFTER_SOCKET
+            note = message.broken or NOTE_AFTER_SOCKET
         span = (message.began, message.start, message.end)
         self._emit_connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
 

@@ -23,6 +23,7 @@ from a2a_proxy.http.websocket import (
 from a2a_proxy.model.saved_state import State
 from a2a_proxy.model.values import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import (
+    REASON_BROKE_OFF,
     Control,
     Cut,
     Direction,
@@ -185,15 +186,16 @@ class WebSocketDecoder(State, tag="websocket"):
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
-        self._end_stream(direction, at, "eof", out)
+        self._break_off(direction, at, "eof", out)
 
     def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction."""
-        self._end_stream(direction, at, "reset", out)
+        self._break_off(direction, at, "reset", out)
 
     def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes: both directions become opaque."""
-        self._end_stream(direction, at, "lost", out)
+        self._break_off(direction.other, at, "", out)
+        self._break_off(direction, at, "lost", out)
         for side in self._sides:
             side.opaque = True
 
@@ -209,6 +211,7 @@ class WebSocketDecoder(State, tag="websocket"):
         if part.head.opcode == Opcode.CLOSE:
             detail = _read_close(payload)
             side.is_closed = True
+            _emit_rest(side, at, out)  # no more data may come (RFC 6455 5.5.1)
         else:
             self.counters[name] += 1
             if side.has_pinged or part.head.opcode == Opcode.PONG:
@@ -217,6 +220,24 @@ class WebSocketDecoder(State, tag="websocket"):
         out.append(Control(side.direction, at, side.start, end, name, detail))
         if all(each.is_closed for each in self._sides):
             self._end_stream(_TO_CLIENT, at, "", out)
+
+    def _break_off(self, direction: Direction, at: int, how: str, out: list[WireEvent]) -> None:
+        """End a direction, and the stream of the handshake as `how`, if that is not empty. The
+        bytes of an incomplete frame that are in no event are counted as not decoded."""
+        side = self._sides[direction]
+        held = side.start
+        if side.message is not None:
+            held = max(held, side.message.end)
+            _emit_rest(side, at, out)
+        if how:
+            self._end_stream(direction, at, how, out)
+        if side.opaque or side.scanner.is_between_frames:
+            return
+        side.opaque = True
+        if held == side.start:
+            self.counters[OPAQUE_COUNTERS[direction]] += side.offset - held
+            expected, got = "the rest of a frame", "no more bytes"
+            out.append(Undecodable(direction, at, held, expected, got, STREAM, is_fault=False))
 
     def _end_stream(self, direction: Direction, at: int, how: str, out: list[WireEvent]) -> None:
         """End the stream of the handshake, unless it has ended: properly if a peer has closed the
@@ -245,6 +266,7 @@ def _read_message(
         message.add(b"", side.began, side.start, side.start)
         side.message = message
         side.is_compressed = bool(head.reserved)
+    message.end = end
     is_whole = head.is_last and part.is_last
     if not side.is_compressed:
         if part.data:
@@ -264,22 +286,34 @@ def _read_message(
         if not (side.is_binary or message.truncated or _is_utf8(message.data)):
             raise FrameError("a text message in UTF-8", "bytes that are not")
         side.message = None
-        truncated = message.truncated
-        out.append(
-            Framed(
-                side.direction,
-                message.began,
-                at,
-                message.start,
-                end,
-                message.data,
-                framing=DEFLATE if side.is_compressed else "",
-                size=message.size,
-                truncated=truncated,
-                sha256=message.sha256 if truncated else b"",
-                is_binary=side.is_binary,
-            )
-        )
+        out.append(_make_framed(side, message, at, end))
+
+
+def _emit_rest(side: _WebSocketDirection, at: int, out: list[WireEvent]) -> None:
+    """Emit what has arrived of an incomplete message that does not continue."""
+    message, side.message = side.message, None
+    if message is not None:
+        out.append(_make_framed(side, message, at, message.end, REASON_BROKE_OFF))
+
+
+def _make_framed(
+    side: _WebSocketDirection, message: BodyCollector, at: int, end: int, broken: str = ""
+) -> Framed:
+    truncated = message.truncated
+    return Framed(
+        side.direction,
+        message.began,
+        at,
+        message.start,
+        end,
+        message.data,
+        framing=DEFLATE if side.is_compressed else "",
+        broken=broken,
+        size=message.size,
+        truncated=truncated,
+        sha256=message.sha256 if truncated else b"",
+        is_binary=side.is_binary,
+    )
 
 
 def _is_utf8(data: bytes) -> bool:

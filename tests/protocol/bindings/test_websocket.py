@@ -367,6 +367,29 @@ def test_a_limit_of_the_recorder_is_no_fault() -> None:
     assert "were not decoded: expected a message within the recorder's limits" in gaps(script)
 
 
+@pytest.mark.parametrize("protocol", ["a2a.v1", ""])
+@pytest.mark.parametrize(("opcode", "schema"), [(TEXT, "text"), (BINARY, "bytes")])
+def test_a_message_that_breaks_off(protocol: str, opcode: int, schema: str) -> None:
+    """It is stored, in the exchange of the handshake, and no rule judges it."""
+    script = Ws(protocol).agent(frame(opcode, b'{"jsonrpc":"2.0","id":1,"res', last=False))
+    seen = look(script.end("reset", DOWN))
+    (found,) = frames(seen, 1)[1:-1]
+    assert (found.kind, found.note, found.schema) == (FrameKind.UNDECODABLE, "broke off", schema)
+    assert found.payload == b'{"jsonrpc":"2.0","id":1,"res'
+    assert not findings(seen)
+    assert gaps(script) == COMPLETE
+
+
+def test_a_frame_that_breaks_off() -> None:
+    """The capture names it, and no peer is blamed."""
+    script = Ws().agent(frame(TEXT, b"x")[:1]).end("eof", DOWN)
+    assert not findings(look(script))
+    expected = "1 bytes to the client from byte {} were not decoded: expected the rest of a frame"
+    assert expected.format(len(agreed("a2a.v1"))) in gaps(script)
+    late = Ws().end("eof", DOWN).client(up(TEXT, b"late", last=False)).end("eof", UP)
+    assert frames(look(late), 0)[-1].note == "broke off"
+
+
 def test_bytes_that_are_not_a_frame() -> None:
     """One finding, which names the peer; the other direction is decoded, the open call breaks
     off."""

@@ -139,7 +139,8 @@ class RpcCalls(State):
         """Decode one message of either side."""
         if message.broken or message.truncated:
             note = message.broken or NOTE_TOO_LARGE
-            self.link.report_unassigned(message, FrameKind.UNDECODABLE, TEXT, "", note, out)
+            schema = BYTES if message.is_binary else TEXT
+            self.link.report_unassigned(message, FrameKind.UNDECODABLE, schema, "", note, out)
             return
         try:
             shape = _decode_message_kind(message.data)

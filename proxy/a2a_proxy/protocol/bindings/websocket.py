@@ -93,7 +93,7 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
 
     def read_message(self, message: Framed, out: Out) -> None:
         """Decode one message of either side."""
-        if self.is_a2a and not message.is_binary:
+        if message.broken or (self.is_a2a and not message.is_binary):
             super().read_message(message, out)
             return
         schema = BYTES if message.is_binary else JSON if is_json(message.data) else TEXT
