@@ -134,11 +134,13 @@ class ConnectionConversation(State):
     def close_calls(self, at: int) -> None:
         """Close the open calls at `at` (ns), the end of the connection: their ends were in bytes
         that cannot be decoded."""
-        for call in self._calls.values():
+        for call in self._open_calls():
             if not call.exchange.closed:
                 call.close(at, "connection lost")
                 call.mark_changed()
         self._calls.clear()
+        if self._rpc_calls is not None:
+            self._rpc_calls.calls.clear()
         self._answered.clear()
 
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:

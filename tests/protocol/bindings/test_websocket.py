@@ -234,6 +234,24 @@ def test_a_peer_leaves_without_closing(what: str, way: Any, how: str) -> None:
     assert [each.how for each in seen.exchanges.values()] == [how, how]
 
 
+@pytest.mark.parametrize(
+    ("script", "how", "note"),
+    [
+        (Ws().end("eof", DOWN), "agent gone", "eof"),
+        (Ws().agent(frame(CLOSE)).end("eof", DOWN), "agent gone", "close"),
+        (Ws().agent(frame(CLOSE)).client(up(CLOSE)), "agent gone", "close"),
+        (Ws().client(up(CLOSE)).agent(frame(CLOSE)), "client gone", "close"),
+    ],
+)  # fmt: skip
+def test_calls_after_the_end_of_the_socket(script: Ws, how: str, note: str) -> None:
+    """They cannot be answered, so they end at once."""
+    script.call("GetTask", {"id": "t-1"}).call("SendStreamingMessage", SEND, 2)
+    seen = look(script.end("eof", UP))
+    assert hows(seen) == [how, how]
+    assert [outcome_of(each) for each in calls(seen)] == ["cut", "cut"]
+    assert kinds(seen, 2) == kinds(seen, 3) == [(FrameKind.REQUEST, ""), (FrameKind.CUT, note)]
+
+
 def test_a_client_cancels_a_stream() -> None:
     """Later messages of the stream belong to no call; the socket and other calls continue."""
     script = Ws().call("SendStreamingMessage", SEND).result({"task": task("WORKING")})

@@ -85,6 +85,8 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
     _closing: tuple[str, str] = ("", "")
     """`Exchange.how` of the calls that are open at the end, and the note of their cuts, after a
     close frame."""
+    _end: SpanPiece | None = None
+    """Place of the end of the socket; None before it."""
 
     @property
     def is_a2a(self) -> bool:
@@ -100,9 +102,13 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
         self.link.report_unassigned(message, FrameKind.OTHER, schema, "", "", out)
 
     def read_from_client(self, message: Framed, shape: MessageKind, rpc_id: str, out: Out) -> None:
-        """Decode a JSON object that the client sent."""
+        """Decode a JSON object that the client sent. A call after the end of the socket ends at
+        once."""
         if bytes(shape.cancel_stream) != _TRUE:
             super().read_from_client(message, shape, rpc_id, out)
+            if self._end is not None and self.calls:
+                place = msgspec.structs.replace(self._end, began=message.at, at=message.at)
+                self.cut_all_calls(place, *self._closing, out)
             return
         key = normalise_id(rpc_id)
         call = self.calls.get(key)
@@ -183,11 +189,10 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
 
     def on_end(self, event: End | Cut, out: Out) -> None:
         """Close all calls at the end of the socket."""
-        how, note = self._closing
         if type(event) is Cut:
-            how, note = exchange_end_of_cut(event), event.how
-        place = SpanPiece(event.at, event.at, event.start, event.start)
-        self.cut_all_calls(place, how, note, out)
+            self._closing = exchange_end_of_cut(event), event.how
+        self._end = SpanPiece(event.at, event.at, event.start, event.start)
+        self.cut_all_calls(self._end, *self._closing, out)
 
 
 def read_parameters(data: bytes) -> Headers:
