@@ -177,9 +177,12 @@ class ConnectionConversation(State):
             call.handle_cut(event, out)
         elif type(event) is Undecodable:
             call.handle_undecodable(event, out)
-        if type(call) is WebSocketHandshake and isinstance(event, End | Cut):
+        if type(call) is WebSocketHandshake:
             assert type(calls) is Socket
-            calls.on_end(event, out)
+            if isinstance(event, End | Cut):
+                calls.on_end(event, out)
+            elif type(event) is Undecodable:
+                calls.on_undecodable(event)
         if call.is_finished:
             del self._calls[event.stream]
             self._answered.pop(event.stream, None)

@@ -15,7 +15,19 @@ from a2a_proxy.protocol.outcome import outcome_of
 from support_conversation import Script
 from support_observer import Seen, bytewise, fresh, observe, of_decoders, scripted
 from support_pipe import DOWN, UP
-from support_websocket import BINARY, CLOSE, PING, TEXT, Deflater, agreed, asked, closing, frame, up
+from support_websocket import (
+    BINARY,
+    CLOSE,
+    KEY,
+    PING,
+    TEXT,
+    Deflater,
+    agreed,
+    asked,
+    closing,
+    frame,
+    up,
+)
 
 SEND = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
 DEFLATE = "permessage-deflate"
@@ -252,6 +264,25 @@ def test_calls_after_the_end_of_the_socket(script: Ws, how: str, note: str) -> N
     assert kinds(seen, 2) == kinds(seen, 3) == [(FrameKind.REQUEST, ""), (FrameKind.CUT, note)]
 
 
+@pytest.mark.parametrize("unread", [frame(TEXT, b"\xff"), frame(TEXT, b"x", key=KEY)])
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_calls_whose_answers_cannot_be_read(unread: bytes, *, is_closed: bool) -> None:
+    """No peer has ended them: their answers are in bytes that cannot be decoded."""
+    script = Ws().call("GetTask", {"id": "t-1"}).agent(unread).result(task("WORKING"))
+    script.call("SendStreamingMessage", SEND, 2).result({"task": task("COMPLETED")}, 2)
+    seen = look(script.close() if is_closed else script.end("eof", UP).end("eof", DOWN))
+    assert hows(seen) == ["connection lost", "connection lost"]
+    assert [each.split()[0] for each in findings(seen)] == ["UNDECODABLE"]
+
+
+def test_an_answer_after_the_half_close_of_its_client() -> None:
+    """The call is over, and its id stands for it alone."""
+    script = Ws().call("GetTask", {"id": "t-1"}).end("eof", UP).result(task("WORKING"))
+    seen = look(script.end("eof", DOWN))
+    assert hows(seen) == ["client gone"]
+    assert kinds(seen, 1)[-1] == (FrameKind.OTHER, "after its call broke off")
+
+
 def test_a_client_cancels_a_stream() -> None:
     """Later messages of the stream belong to no call; the socket and other calls continue."""
     script = Ws().call("SendStreamingMessage", SEND).result({"task": task("WORKING")})
@@ -409,8 +440,8 @@ def test_a_frame_that_breaks_off() -> None:
 
 
 def test_bytes_that_are_not_a_frame() -> None:
-    """One finding, which names the peer; the other direction is decoded, the open call breaks
-    off."""
+    """One finding, which names the peer; the other direction is decoded, the open call is
+    lost."""
     script = Ws().call("GetTask", {"id": "t-1"}).client(frame(TEXT, b"bare") + b"more")
     script.agent(frame(PING)).end("eof", DOWN)
     chunks = scripted(script)
@@ -419,7 +450,7 @@ def test_bytes_that_are_not_a_frame() -> None:
     assert isinstance(finding, Finding)
     assert finding.summary == "expected a masked frame, got a frame without mask"
     assert (finding.evidence["actor"], finding.exchange) == ("client", 1)
-    assert hows(seen) == ["agent gone"]
+    assert hows(seen) == ["connection lost"]
     observer = fresh()
     for chunk in chunks:
         observer.feed(chunk, [])

@@ -47,6 +47,7 @@ NOTE_AFTER_END = "after the end of the stream"
 NOTE_REPEATED_SNAPSHOT = "the task once more, after the end of the stream"
 NOTE_SECOND_RESPONSE = "second response"
 NOTE_UNCLEAR_ID = "its id stands for several calls"
+NOTE_AFTER_CUT = "after its call broke off"
 NOTE_ID_IN_FLIGHT = "id in flight"
 NOTE_FROM_AGENT = "from the agent"
 NOTE_NOT_JSON = "not JSON"
@@ -234,12 +235,12 @@ class RpcCalls(State):
         call.close(at, how)
         call.mark_changed()
         del self.calls[rpc_id]
-        clear = how == "complete" and not call.unclear
-        note = (
-            (NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE)
-            if clear
-            else NOTE_UNCLEAR_ID
-        )
+        if call.unclear or how in (HOW_FORGOTTEN, HOW_ID_REUSED):
+            note = NOTE_UNCLEAR_ID
+        elif how == "complete":
+            note = NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE
+        else:
+            note = NOTE_AFTER_CUT
         self._finished[rpc_id] = note, call.exchange.state
         if len(self._finished) > MAX_FINISHED_CALLS:
             del self._finished[next(iter(self._finished))]

@@ -27,6 +27,7 @@ from a2a_proxy.protocol.call import (
     exchange_end_of_cut,
     read_call_fields,
 )
+from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -41,6 +42,7 @@ NOTE_NO_STREAM = "cancelStream without an open stream"
 """Notes of messages that end a stream, and of messages for a stream that has ended."""
 
 _TRUE = b"true"
+_LOST = "connection lost"
 _decode_fields = msgspec.json.Decoder(dict[str, object]).decode
 
 
@@ -187,9 +189,15 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
             code, reason = event.detail.get("code", ""), event.detail.get("reason", "")
             self._closing = how, " ".join(filter(None, ("close", str(code), str(reason))))
 
+    def on_undecodable(self, event: Undecodable) -> None:
+        """Handle a direction that cannot be decoded: the calls that are open when the socket ends
+        may have ended in it."""
+        if self._end is None:
+            self._closing = _LOST, unread_note(event)
+
     def on_end(self, event: End | Cut, out: Out) -> None:
         """Close all calls at the end of the socket."""
-        if type(event) is Cut:
+        if type(event) is Cut and self._closing[0] != _LOST:
             self._closing = exchange_end_of_cut(event), event.how
         self._end = SpanPiece(event.at, event.at, event.start, event.start)
         self.cut_all_calls(self._end, *self._closing, out)
