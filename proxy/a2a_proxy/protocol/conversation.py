@@ -23,7 +23,7 @@ from a2a_proxy.model.wire import (
 )
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
-from a2a_proxy.protocol.bindings.websocket import Socket, WebSocketHandshake
+from a2a_proxy.protocol.bindings.websocket import Socket, WebSocketHandshake, open_handshake
 from a2a_proxy.protocol.call import (
     TO_CLIENT,
     ConnectionLink,
@@ -33,7 +33,7 @@ from a2a_proxy.protocol.call import (
 )
 from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.schema import TEXT
+from a2a_proxy.protocol.schema import BYTES, TEXT
 from a2a_proxy.protocol.session_facts import SessionContext
 
 __all__ = ["ConnectionConversation", "ConnectionLink", "SessionContext", "open_conversation"]
@@ -156,8 +156,11 @@ class ConnectionConversation(State):
             self._read_pipe_event(calls, event, out)
             return
         if type(event) is Framed:
-            assert calls is not None
-            calls.read_message(event, out)
+            if calls is not None:
+                calls.read_message(event, out)
+            else:  # of a WebSocket whose handshake is not known
+                schema = BYTES if event.is_binary else TEXT
+                self._emit_unassigned(event, FrameKind.OTHER, schema, "", event.broken, out)
             return
         if type(event) is Undecodable and not event.stream:
             self._emit_undecodable(event, out)
@@ -265,8 +268,8 @@ class ConnectionConversation(State):
         stream = event.detail["stream"]
         assert isinstance(stream, int)
         call = self._calls.get(stream)
-        if type(call) is http.HttpCall:
-            self._calls[stream] = WebSocketHandshake(self.link, call.exchange, life=call.life)
+        if call is not None:
+            self._calls[stream] = open_handshake(call)
             self._rpc_calls = Socket(self.link, handshake=call.exchange)
 
     def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.values import Binding, Dialect, EventKind, Exchange, Finding, Frame, FrameKind
+from a2a_proxy.model.wire import ConnectionFacts, Control, Framed
 from a2a_proxy.protocol.completeness import COMPLETE
+from a2a_proxy.protocol.conversation import SessionContext, open_conversation
 from a2a_proxy.protocol.outcome import outcome_of
 from support_conversation import Script
 from support_observer import Seen, bytewise, fresh, observe, of_decoders, scripted
@@ -405,6 +407,35 @@ def test_other_subprotocols(protocol: str) -> None:
     ]
     assert [each.how for each in seen.exchanges.values()] == ["complete"]
     assert gaps(script) == COMPLETE
+
+
+@pytest.mark.parametrize("path", ["/a2a/ws", "/lf.a2a.v1.A2AService/SubscribeToTask"])
+def test_a_handshake_with_the_content_type_of_grpc(path: str) -> None:
+    """It is a handshake all the same."""
+    script = Ws(path=path, content_type="application/grpc").call("GetTask", {"id": "t-1"})
+    seen = look(script.result(task("WORKING")).say(b"x", BINARY).close())
+    assert hows(seen) == ["complete"]
+    assert not findings(seen)
+    assert kinds(seen, 1)[-1] == (FrameKind.OTHER, "")
+    assert (seen.exchanges[1].how, seen.exchanges[1].error) == ("complete", "")
+
+
+def test_messages_without_a_handshake() -> None:
+    """They are frames of the connection."""
+    facts = ConnectionFacts("127.0.0.1:1", "127.0.0.1:2", "http://agent")
+    conversation = open_conversation(1, facts, SessionContext())
+    upgrade: dict[str, object] = {"protocol": "websocket", "stream": 1}
+    out: list[Frame | Finding] = []
+    conversation.feed(
+        [
+            Control(DOWN, 1, 0, 9, "upgrade", upgrade),
+            Framed(DOWN, 2, 2, 9, 12, b"x", size=1),
+            Framed(UP, 3, 3, 0, 7, b"\0", broken="broke off", size=1, is_binary=True),
+        ],
+        out,
+    )
+    found = [(each.schema, each.payload, each.note) for each in out[1:] if isinstance(each, Frame)]
+    assert found == [("text", b"x", ""), ("bytes", b"\0", "broke off")]
 
 
 def test_a_limit_of_the_recorder_is_no_fault() -> None:

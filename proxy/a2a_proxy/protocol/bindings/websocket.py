@@ -79,6 +79,14 @@ class WebSocketHandshake(HttpStreamCall, tag="websocket"):
         self.emit_frame(out, message.direction, kind, message, schema, NO_SUMMARY, detail)
 
 
+def open_handshake(call: HttpStreamCall) -> WebSocketHandshake:
+    """Return the decoder of a request that was answered by a 101, whatever call its path or its
+    content type makes of it."""
+    exchange = call.exchange
+    exchange.error, exchange.error_code = "", 0  # of gRPC: that the answer is another one
+    return WebSocketHandshake(call.link, exchange, life=call.life)
+
+
 class Socket(RpcCalls, tag="websocket", kw_only=True):
     """The messages of one WebSocket."""
 
