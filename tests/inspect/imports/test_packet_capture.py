@@ -266,7 +266,7 @@ def test_a_lost_segment_that_is_sent_again_is_no_gap(tmp_path: Path) -> None:
 
 def test_missing_bytes_end_the_calls_of_their_connection(tmp_path: Path) -> None:
     """The receiver has acknowledged them, so only the capture lacks them; calls before them are
-    there."""
+    there, and so is a request that was sent behind them."""
     segments = make_segments(
         talk(GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER)
     )
@@ -279,11 +279,62 @@ def test_missing_bytes_end_the_calls_of_their_connection(tmp_path: Path) -> None
     for found in (segments, late):  # known at the end of the connection, and after a second
         source, exchanges = imported(tmp_path, found)
         assert source.lacks == (f"1 connection with {len(ANSWER)} B missing: its calls end there",)
-        assert [each.how for each in exchanges] == ["complete", "complete", "connection lost"]
+        assert [each.how for each in exchanges] == ["complete"] * 2 + ["connection lost"] * 2
         with Recording(tmp_path / "a.a2a.db") as recording:
             (session,) = recording.read_sessions()
         assert session.lost == len(ANSWER)
         assert "bytes are not in the imported file" in session.complete
+
+
+@pytest.mark.parametrize("delay", [0, 2000 * MS])
+def test_response_to_a_request_that_is_not_whole(delay: int, tmp_path: Path) -> None:
+    """It is in the capture, so it is in the recording, also if the loss is known before the end of
+    the connection."""
+    request = GET_TASK.replace(b"t-1", b"t" * 3000).replace(b": %d" % len(TASK), b": 3062")
+    segments = make_segments(talk(request, ANSWER, CARD, ANSWER))
+    sent = [each for each in segments if each.direction is UP and each.payload]
+    segments.remove(sent[1])
+    later = [msgspec.structs.replace(each, at=each.at + delay) for each in segments[-6:]]
+    source, exchanges = imported(tmp_path, [*segments[:-6], *later])
+    assert [(each.status, each.how) for each in exchanges] == [(200, "complete")] * 2
+    assert "TASK_NOT_FOUND" in exchanges[0].error
+    missing = len(sent[1].payload)
+    assert source.lacks == (
+        f"1 connection with {missing / 1024:.1f} KiB missing: its calls end there",
+    )
+
+
+def test_holes_in_both_directions_are_counted(tmp_path: Path) -> None:
+    segments = make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER))
+    for side in (UP, DOWN):
+        segments.remove([each for each in segments if each.direction is side and each.payload][1])
+    source, _ = imported(tmp_path, segments)
+    missing = len(GET_TASK) + len(ANSWER)
+    assert source.lacks == (f"1 connection with {missing} B missing: its calls end there",)
+
+
+def acknowledge_more(segments: Sequence[Sent], number: int) -> list[Sent]:
+    """Return the segments with a wrong number in one: 5000 bytes that were not sent."""
+    wrong = segments[number]
+    wrong = msgspec.structs.replace(wrong, acknowledged=wrong.acknowledged + 5000)
+    return [*segments[:number], wrong, *segments[number + 1 :]]
+
+
+@pytest.mark.parametrize("delay", [0, 300 * MS])
+def test_one_wrong_acknowledgement_loses_nothing(delay: int, tmp_path: Path) -> None:
+    """In any segment behind the handshake: what was sent later, or the end, shows that it is
+    wrong."""
+    for payloads in ([GET_TASK, LONG_ANSWER * 3], [GET_TASK, LONG_ANSWER * 3, GET_TASK, ANSWER]):
+        segments = [
+            msgspec.structs.replace(each, at=each.at + number * delay)
+            for number, each in enumerate(make_segments(talk(*payloads)))
+        ]
+        for number in range(3, len(segments) - 4):
+            source, exchanges = imported(tmp_path, acknowledge_more(segments, number))
+            assert (number, source.lacks) == (number, ())
+            assert [each.how for each in exchanges][: len(payloads) // 2] == ["complete"] * (
+                len(payloads) // 2
+            )
 
 
 def test_the_last_bytes_are_missing(tmp_path: Path) -> None:
@@ -634,15 +685,21 @@ def test_responses_that_were_captured_before_their_requests(tmp_path: Path) -> N
     assert [each.operation for each in exchanges] == ["GetAgentCard"]
 
 
-def test_directions_that_wait_for_each_other_are_bounded() -> None:
-    """Acknowledgements of bytes that nobody sent keep at most 16 MiB of each direction."""
+@pytest.mark.parametrize("sides", [(DOWN, DOWN), (UP, DOWN)])
+def test_bytes_that_wait_for_the_other_direction_are_bounded(sides: tuple[Any, Any]) -> None:
+    """Acknowledgements of bytes that nobody sent keep at most 16 MiB, or one segment if both
+    directions have them; no byte is left out."""
     connection = TcpConnection("c:1", "s:2", START)
     names = {UP: ("c:1", "s:2"), DOWN: ("s:2", "c:1")}
+    for side, acknowledged in ((UP, -1), (DOWN, 0)):
+        begin = Segment(START, *names[side], 2**32 - 1, acknowledged, True, False, False, b"", 0)
+        assert list(connection.feed(begin))
     sizes, kept, largest = {UP: 0, DOWN: 0}, 0, 0
     for number in range(600):
-        side = (UP, DOWN)[number % 2]
+        side = sides[number % 2]
+        data = bytes(1 << 16)
         sent = Segment(
-            START, *names[side], sizes[side], 2**30, False, False, False, bytes(1 << 16), 0
+            START + number, *names[side], sizes[side], 2**30, False, False, False, data, 0
         )
         sizes[side] += 1 << 16
         kept += 1 << 16
@@ -650,7 +707,9 @@ def test_directions_that_wait_for_each_other_are_bounded() -> None:
         largest = max(largest, kept)
         if connection.is_closed:
             break
-    assert largest <= (32 << 20) + (2 << 16)
+    assert largest <= (16 << 20 if sides[0] is sides[1] else 1 << 16)
+    assert connection.is_closed is (sides[0] is sides[1])
+    assert not (connection.is_closed and kept)
 
 
 @settings(max_examples=60, deadline=None)

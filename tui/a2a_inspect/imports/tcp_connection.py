@@ -34,11 +34,12 @@ class _Half:
         self.end = -1
         """Number of the byte behind the last one, from FIN; -1 before."""
         self.acknowledged = -1
-        """Number of the byte that the receiver expects next."""
+        """Number of the byte that the receiver expects next, as it said last."""
         self.has_ended = False
         self.waiting_bytes = 0
-        self._waiting: list[tuple[int, int, bytes]] = []
-        """Number of the first byte, that of the byte that its sender expected, and the bytes."""
+        self._waiting: list[tuple[int, int, int, bytes]] = []
+        """Number of the first byte, that of the byte that its sender expected, time, and the
+        bytes."""
         self._hole_since = 0
 
     def begin(self, number: int) -> None:
@@ -51,20 +52,37 @@ class _Half:
         next byte."""
         return self.next + (number - self.next + _HALF) % _WHOLE - _HALF
 
-    def add(self, number: int, expected: int, data: bytes) -> None:
-        """Add the payload of a segment, whose sender had received all bytes before `expected`."""
-        heapq.heappush(self._waiting, (number, expected, data))
+    def add(self, number: int, expected: int, at: int, data: bytes) -> None:
+        """Add the payload of a segment of time `at`, whose sender had received all bytes before
+        `expected`."""
+        heapq.heappush(self._waiting, (number, expected, at, data))
         self.waiting_bytes += len(data)
 
-    def pop_ordered(self, received: int) -> list[bytes]:
+    @property
+    def waits_for_other(self) -> bool:
+        """Whether the next byte is there, and waits for the other direction."""
+        return bool(self._waiting) and self._waiting[0][0] <= self.next
+
+    @property
+    def waits_since(self) -> int:
+        """Time of the first piece."""
+        return self._waiting[0][2]
+
+    def free_piece(self) -> None:
+        """Let the first piece wait no longer for the other direction."""
+        number, _, at, piece = self._waiting[0]
+        heapq.heapreplace(self._waiting, (number, -1, at, piece))
+
+    def pop_ordered(self, other: "_Half") -> list[bytes]:
         """Return the pieces that are in order: in this direction, and behind those that their
-        sender had received, of which the ones before `received` are known."""
+        sender had received from the `other` one."""
         ordered: list[bytes] = []
+        # A sender that has received fewer bytes, or all, did not mean what it acknowledged before.
+        limit = other.end if other.end >= 0 else other.acknowledged
         while self._waiting and self._waiting[0][0] <= self.next:
-            first, expected, piece = self._waiting[0]
+            first, expected, _, piece = self._waiting[0]
             new = piece[self.next - first :]
-            # FIN counts as one byte. Directions that wait for each other are damaged.
-            if new and expected > received + 1 and self.waiting_bytes <= _MAX_WAITING:
+            if new and min(expected, limit) > other.next + 1:  # FIN counts as one byte
                 break
             heapq.heappop(self._waiting)
             self.waiting_bytes -= len(piece)
@@ -83,9 +101,9 @@ class _Half:
         """Return whether the bytes that are missing, for which `waiting_bytes` wait, can no longer
         be in the capture."""
         missing = self.count_missing()
+        self._hole_since = (self._hole_since or at) if missing else 0
         if not missing:
             return False
-        self._hole_since = self._hole_since or at
         is_received = self.acknowledged >= self.next + missing
         return (is_received and at - self._hole_since > _PATIENCE) or waiting_bytes > _MAX_WAITING
 
@@ -142,19 +160,16 @@ class TcpConnection:
         if segment.acknowledged >= 0:
             other.begin(segment.acknowledged)
             expected = other.count(segment.acknowledged)
-            other.acknowledged = max(other.acknowledged, expected)
+            other.acknowledged = expected
         number = half.count((segment.sequence + segment.is_syn) % _WHOLE)
         if segment.is_fin:
             half.end = number + len(segment.payload) + segment.missing
-        # This segment cannot fill a hole of the other direction.
-        if other.is_hole_final(segment.at, half.waiting_bytes + other.waiting_bytes):
-            yield from self._report_loss(direction.other)
-            return
         if segment.payload:
-            half.add(number, expected, segment.payload)
-            yield from self._order_bytes(direction)
-        if half.is_hole_final(segment.at, half.waiting_bytes):
-            yield from self._report_loss(direction)
+            half.add(number, expected, segment.at, segment.payload)
+        yield from self._order_bytes(direction, has_data=bool(segment.payload))
+        waiting = half.waiting_bytes + other.waiting_bytes
+        if any(each.is_hole_final(segment.at, waiting) for each in self._halves):
+            yield from self.finish()
             return
         for each in Direction:
             if self._halves[each].is_complete and not self._halves[each.other].count_missing():
@@ -169,17 +184,32 @@ class TcpConnection:
         elif half.has_ended and other.has_ended:
             yield from self._close_connection()
 
-    def _order_bytes(self, direction: Direction) -> Iterator[TcpRecord]:
-        """Yield the bytes that are in order after a segment of `direction`, which may be what the
-        other direction waits for."""
-        is_early = False
-        while pieces := self._halves[direction].pop_ordered(self._halves[direction.other].next):
-            data = b"".join(pieces)
-            self.early += len(pieces) * is_early
-            if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
-                self.first_bytes += data[:_MAX_FIRST_BYTES]
-            yield TcpRecord(ChunkKind.DATA, direction, data)
-            direction, is_early = direction.other, True
+    def _order_bytes(
+        self, direction: Direction, *, has_data: bool, is_at_end: bool = False
+    ) -> Iterator[TcpRecord]:
+        """Yield the bytes that are in order after a segment of `direction`, whose data may be what
+        the other direction waits for; at the end of the connection all before the first hole."""
+        early = direction.other if has_data else None
+        idle = 0
+        while True:
+            pieces = self._halves[direction].pop_ordered(self._halves[direction.other])
+            if pieces:
+                data = b"".join(pieces)
+                self.early += len(pieces) * (direction is early)
+                if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
+                    self.first_bytes += data[:_MAX_FIRST_BYTES]
+                yield TcpRecord(ChunkKind.DATA, direction, data)
+            idle = 0 if pieces else idle + 1
+            direction = direction.other
+            if idle < len(Direction):
+                continue
+            # Directions that wait for each other have acknowledged what was never sent.
+            waiting = [each for each in Direction if self._halves[each].waits_for_other]
+            if not waiting or (len(waiting) < len(Direction) and not is_at_end):
+                return
+            direction = min(waiting, key=lambda each: self._halves[each].waits_since)
+            self._halves[direction].free_piece()
+            early, idle = None, 0
 
     def _begin_connection(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
         """Yield the records of its beginning: it is open from its first segment, and dialed from
@@ -194,17 +224,15 @@ class TcpConnection:
             yield TcpRecord(ChunkKind.DIALED, Direction.TO_AGENT, msgspec.json.encode(dialed))
 
     def finish(self) -> Iterator[TcpRecord]:
-        """Yield the records of a connection whose end is not in the capture."""
-        if not self.is_closed:
-            lost = max(Direction, key=lambda each: self._halves[each].count_missing())
-            yield from self._report_loss(
-                lost if self._halves[lost].count_missing() else Direction.TO_CLIENT
-            )
-
-    def _report_loss(self, direction: Direction) -> Iterator[TcpRecord]:
-        missing = self._halves[direction].count_missing()
-        self.missing += missing
-        yield TcpRecord(ChunkKind.LOST, direction, b'{"bytes":%d}' % missing)
+        """Yield the records of a connection whose end, or other bytes, are not in the capture."""
+        if self.is_closed:
+            return
+        yield from self._order_bytes(Direction.TO_AGENT, has_data=False, is_at_end=True)
+        missing = {each: self._halves[each].count_missing() for each in Direction}
+        self.missing = sum(missing.values())
+        for each in Direction:
+            if missing[each] or (each is Direction.TO_CLIENT and not self.missing):
+                yield TcpRecord(ChunkKind.LOST, each, b'{"bytes":%d}' % missing[each])
         yield from self._close_connection()
 
     def _close_connection(self) -> Iterator[TcpRecord]:
