@@ -328,6 +328,21 @@ NOT_VALID = {
         {**entry(), "_eventSourceMessages": [{"time": "7"}]},
         "a member is of another type than in the format",
     ),
+    **{
+        f"time of an event {each}": (
+            {**entry(), "_eventSourceMessages": [{"time": float(each)}]},
+            "the time of an event is not a finite number",
+        )
+        for each in ("nan", "inf")
+    },
+    **{
+        each: (entry(each), f"'{each}' is not a time in ISO 8601")
+        for each in (
+            "2026-02-30T00:00:00Z",
+            "2026-01-01T25:00:00Z",
+            "2026-01-01T00:00:00+99:99",
+        )
+    },
     "base64": (
         entry(content={"encoding": "base64", "text": "abcde"}),
         "a body is not base64, as its `encoding` says",

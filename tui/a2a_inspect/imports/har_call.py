@@ -8,6 +8,7 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from math import isfinite
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -152,8 +153,7 @@ class HarCall:
     def _read_event_messages(self, messages: Any) -> None:
         """Take the times of events from Chromium, and the events themselves if the body is
         missing."""
-        # The sign refuses a text, which can be multiplied.
-        times = [check_time(int(+each["time"] * 1_000_000) * 1000) for each in messages]
+        times = [_event_time(each["time"]) for each in messages]
         if not self._response_body:
             self._response_body = b"".join(map(_event_block, messages))
             self._is_rebuilt, self._missing = True, 0
@@ -344,14 +344,17 @@ def parse_time(text: Any) -> int:
     Raises ValueError: it is not a time, or a recording cannot hold it.
     """
     found = _TIME.match(str(text))
-    if found is None:
-        raise ValueError(f"{str(text)[:40]!r} is not a time in ISO 8601")
-    seconds, decimals, zone = found.groups()
-    whole = int(
-        datetime.fromisoformat(
-            seconds.replace(" ", "T") + (zone or "Z").replace("Z", "+00:00")
-        ).timestamp()
-    )
+    try:
+        if found is None:
+            raise ValueError
+        seconds, decimals, zone = found.groups()
+        whole = int(
+            datetime.fromisoformat(
+                seconds.replace(" ", "T") + (zone or "Z").replace("Z", "+00:00")
+            ).timestamp()
+        )
+    except ValueError as wrong:
+        raise ValueError(f"{str(text)[:40]!r} is not a time in ISO 8601") from wrong
     return check_time(whole * 1_000_000_000 + int((decimals or "0")[:9].ljust(9, "0")))
 
 
@@ -363,6 +366,13 @@ def _frame_times(ours: Any) -> tuple[list[int], list[int]]:
         if frame["kind"] in _BODY_KINDS:
             found[frame["direction"] == "to_client"].append(parse_time(frame["at"]))
     return found
+
+
+def _event_time(seconds: Any) -> int:
+    """Return the time of an event of Chromium, in ns. Raises ValueError or TypeError."""
+    if isinstance(seconds, float) and not isfinite(seconds):
+        raise ValueError("the time of an event is not a finite number")
+    return check_time(int(+seconds * 1_000_000) * 1000)  # the sign refuses a text
 
 
 def _event_block(message: Any) -> bytes:
