@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -612,6 +613,29 @@ def test_fragments_of_another_packet_of_the_same_number() -> None:
         read(first[:44] + struct.pack(">I", 100 + number) + first[48:])
     assert not any(read(each) for each in rest)
     assert reader.incomplete_fragments == 1 + 1 + 64 + len(rest)
+
+
+def test_bytes_of_fragments_are_bounded() -> None:
+    """Also without a length, and if they overlap: none ends beyond the largest IP packet, and of
+    each packet at most twice its size is kept."""
+    reader = SegmentReader()
+    for size, count, is_refused in ((1 << 22, 4, True), (60_000, 256, False)):
+        data = bytearray(wrap_ip(6, b"", 4)) + bytes(size)
+        data[2:4] = bytes(2)
+        tracemalloc.start()
+        try:
+            for number in range(count):
+                data[6:8] = struct.pack(">H", 0x2000 | number)
+                packet = Packet(START, 101, bytes(data), 0)
+                if is_refused:
+                    with pytest.raises(UnreadPacket, match="beyond the end of the largest"):
+                        reader.read_segment(packet)
+                else:
+                    assert reader.read_segment(packet) is None
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert kept - size < 200_000
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -13,6 +13,9 @@ _MAX_HEADERS = 16
 """Headers of links, tunnels and IP in one packet."""
 _MAX_FRAGMENTED, _MAX_FRAGMENTS = 64, 256
 """Incomplete IP packets that are kept, and fragments of one."""
+_MAX_PACKET = 65_535
+"""Bytes of an IP packet that can be fragmented; of fragments that overlap, one more is kept behind
+them."""
 _FRAGMENT_TIME = 30_000_000_000
 """Time in ns after which another IP packet may have the same identification."""
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
@@ -67,9 +70,13 @@ class _Fragmented(msgspec.Struct):
     end: int = -1
     """Bytes of the packet; -1 before its last fragment."""
 
+    def count_bytes(self) -> int:
+        """Return the bytes of all pieces."""
+        return sum(map(len, self.pieces.values()))
+
     def join_pieces(self) -> bytes | None:
         """Return the packet, or None if it is not complete."""
-        if not 0 <= self.end <= sum(map(len, self.pieces.values())):
+        if not 0 <= self.end <= self.count_bytes():
             return None
         joined = bytearray()
         for first, piece in sorted(self.pieces.items()):
@@ -164,6 +171,8 @@ class SegmentReader:
             return None
         if self._missing:
             raise UnreadPacket("IP fragment", "not captured whole")
+        if offset + len(data) > _MAX_PACKET:
+            raise UnreadPacket("IP fragment", "beyond the end of the largest IP packet")
         key = (*self._hosts, protocol, number)
         found = self._fragmented.get(key)
         if found is None or not 0 <= self._packet.at - found.since <= _FRAGMENT_TIME:
@@ -173,7 +182,7 @@ class SegmentReader:
                 del self._fragmented[next(iter(self._fragmented))]
         if offset not in found.pieces:
             self.incomplete_fragments += 1
-        if len(found.pieces) < _MAX_FRAGMENTS:
+        if len(found.pieces) < _MAX_FRAGMENTS and found.count_bytes() <= _MAX_PACKET:
             found.pieces[offset] = data
         if not has_more:
             found.end = offset + len(data)
