@@ -431,6 +431,17 @@ def test_truncated_file(tmp_path: Path) -> None:
     assert f"its end: it is truncated after {len(text)} bytes" in open_import(path).lacks
 
 
+def test_places_in_utf16_are_those_of_its_copy(tmp_path: Path) -> None:
+    """The import reads it in UTF-8, which is said with the number."""
+    odd = {**entry(), "timings": "Grüße"}
+    path = har(tmp_path / "a.har", entry(), odd, entry())
+    text, at = path.read_text()[:-20], _place(path, json.dumps(entry()))
+    path.write_bytes(text.encode("utf-16"))
+    lacks = open_import(path).lacks
+    assert f"its end: it is truncated after {len(text)} bytes of its text in UTF-8" in lacks
+    assert any(f"the first at byte {at} of its text in UTF-8: a member" in each for each in lacks)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

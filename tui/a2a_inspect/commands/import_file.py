@@ -80,7 +80,9 @@ def open_import(path: Path) -> ImportSource:
     coding = _UTF16_CODINGS.get(bytes(byte and 1 for byte in first)) or (
         "utf-16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
     )
-    return HarFile(path, _decode_utf16(stream, coding) if coding else stream)
+    if coding:
+        return HarFile(path, _decode_utf16(stream, coding), is_recoded=True)
+    return HarFile(path, stream)
 
 
 def _decode_utf16(stream: BinaryIO, coding: str) -> BinaryIO:

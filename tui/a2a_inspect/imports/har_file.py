@@ -44,19 +44,21 @@ class HarFile:
 
     label: ClassVar[str] = "HAR file"
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
-        """Find the entries of `stream`, which is named `path` in messages. Raises UserError if it
-        has no call."""
+    def __init__(self, path: Path, stream: BinaryIO, *, is_recoded: bool = False) -> None:
+        """Find the entries of `stream`, which is named `path` in messages, and is a copy in UTF-8
+        if it `is_recoded`. Raises UserError if it has no call."""
         self._path = path
         self._stream = stream
+        self._of_text = " of its text in UTF-8" if is_recoded else ""
+        """What offsets are counted in, if not in the file."""
         self._creator = ""
         self._lacks: set[str] = set()
         self._left_out = 0
         self._invalid = 0
         self._first_invalid = ""
         """Place of the first entry that is not valid, and why."""
-        self._truncated_at = 0
-        """Bytes of the file, if it ends too early."""
+        self._truncation = ""
+        """Where the file ends, in words, if it ends too early."""
         hosts: dict[str, None] = {}
         places: list[_EntryPlace] = []
         for offset, size in self._find_entries(self._stream):
@@ -64,7 +66,9 @@ class HarFile:
                 call = self._read_call(offset, size)
             except EntryError as wrong:
                 self._invalid += 1
-                self._first_invalid = self._first_invalid or f"at byte {offset}: {wrong}"
+                self._first_invalid = (
+                    self._first_invalid or f"at byte {offset}{self._of_text}: {wrong}"
+                )
                 continue
             if call.is_call:
                 hosts[call.upstream] = None
@@ -73,8 +77,8 @@ class HarFile:
                 self._left_out += 1
         if not places:
             why = ""
-            if self._truncated_at:
-                why = f": it is truncated after {self._truncated_at} bytes"
+            if self._truncation:
+                why = f": {self._truncation}"
             elif self._invalid:
                 why = f": an entry is not valid, {self._first_invalid}"
             raise UserError(f"{path} has no HTTP call{why}", _FILE_HINT)
@@ -89,11 +93,7 @@ class HarFile:
         invalid = _count_entries(self._invalid, "not valid", "not valid")
         invalid = [f"{each}; the first {self._first_invalid}" for each in invalid]
         always = ["connections: each call has its own", "bytes of framing", "content codings"]
-        cut = (
-            [f"its end: it is truncated after {self._truncated_at} bytes"]
-            if self._truncated_at
-            else []
-        )
+        cut = [f"its end: {self._truncation}"] if self._truncation else []
         return (*sorted(self._lacks), *left_out, *invalid, *cut, *always)
 
     def read_chunks(self) -> Iterator[Chunk]:
@@ -185,7 +185,7 @@ class HarFile:
             reason = "is not a HAR file: it has no `log.entries`" if base or buffer else "is empty"
             raise UserError(f"{self._path} {reason}", _FILE_HINT)
         if depth:
-            self._truncated_at = base + len(buffer)
+            self._truncation = f"it is truncated after {base + len(buffer)} bytes{self._of_text}"
 
     def _check_buffer(self, data: bytes, offset: int) -> None:
         """Check the bytes read at `offset` of the file. Raises UserError."""
