@@ -156,11 +156,7 @@ class ConnectionConversation(State):
             self._read_pipe_event(calls, event, out)
             return
         if type(event) is Framed:
-            if calls is not None:
-                calls.read_message(event, out)
-            else:  # of a WebSocket whose handshake is not known
-                schema = BYTES if event.is_binary else TEXT
-                self._emit_unassigned(event, FrameKind.OTHER, schema, "", event.broken, out)
+            self._read_socket_message(event, out)
             return
         if type(event) is Undecodable and not event.stream:
             self._emit_undecodable(event, out)
@@ -182,15 +178,20 @@ class ConnectionConversation(State):
             call.handle_undecodable(event, out)
         if type(call) is WebSocketHandshake:
             assert type(calls) is Socket
-            if isinstance(event, End | Cut):
-                calls.on_end(event, out)
-            elif type(event) is Undecodable:
-                calls.on_undecodable(event)
+            calls.read_stream_event(event, out)
         if call.is_finished:
             del self._calls[event.stream]
             self._answered.pop(event.stream, None)
         elif call.exchange.closed:
             self._answered[event.stream] = None
+
+    def _read_socket_message(self, message: Framed, out: list[Frame | Finding]) -> None:
+        """Handle a message of a WebSocket, whose handshake need not be known."""
+        if self._rpc_calls is not None:
+            self._rpc_calls.read_message(message, out)
+            return
+        schema = BYTES if message.is_binary else TEXT
+        self._emit_unassigned(message, FrameKind.OTHER, schema, "", message.broken, out)
 
     def _read_pipe_event(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Handle a message or an end of a pipe."""

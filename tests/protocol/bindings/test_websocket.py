@@ -420,6 +420,26 @@ def test_a_handshake_with_the_content_type_of_grpc(path: str) -> None:
     assert (seen.exchanges[1].how, seen.exchanges[1].error) == ("complete", "")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/tasks/t-9:subscribe",
+        "/tenant/tasks/t-9",
+        "/message:send",
+        "/.well-known/agent-card.json",
+    ],
+)
+@pytest.mark.parametrize("protocol", ["a2a.v1", ""])
+def test_a_handshake_on_the_path_of_a_call(path: str, protocol: str) -> None:
+    """It is none, and no rule judges it as one."""
+    seen = look(Ws(protocol, path=path).answer({"hello": 1}).close())
+    handshake = seen.exchanges[1]
+    assert (handshake.binding, handshake.operation, handshake.task_id) == (Binding.OTHER, "", "")
+    assert (handshake.dialect, handshake.how) == (Dialect.UNKNOWN, "complete")
+    assert not findings(seen)
+    assert not seen.tasks
+
+
 def test_messages_without_a_handshake() -> None:
     """They are frames of the connection."""
     facts = ConnectionFacts("127.0.0.1:1", "127.0.0.1:2", "http://agent")

@@ -8,7 +8,7 @@ that of A2A, are frames of the exchange of the handshake.
 
 import msgspec
 
-from a2a_proxy.model.values import Binding, FrameKind
+from a2a_proxy.model.values import Binding, Dialect, FrameKind
 from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import jsonrpc, other
 from a2a_proxy.protocol.bindings.rpc_calls import (
@@ -80,9 +80,12 @@ class WebSocketHandshake(HttpStreamCall, tag="websocket"):
 
 
 def open_handshake(call: HttpStreamCall) -> WebSocketHandshake:
-    """Return the decoder of a request that was answered by a 101, whatever call its path or its
-    content type makes of it."""
+    """Return the decoder of a request that was answered by a 101: it is no call, whatever its path
+    and its content type."""
     exchange = call.exchange
+    exchange.binding, exchange.dialect = Binding.OTHER, Dialect.UNKNOWN
+    exchange.operation = exchange.task_id = exchange.tenant = ""
+    exchange.streaming = False
     exchange.error, exchange.error_code = "", 0  # of gRPC: that the answer is another one
     return WebSocketHandshake(call.link, exchange, life=call.life)
 
@@ -197,14 +200,13 @@ class Socket(RpcCalls, tag="websocket", kw_only=True):
             code, reason = event.detail.get("code", ""), event.detail.get("reason", "")
             self._closing = how, " ".join(filter(None, ("close", str(code), str(reason))))
 
-    def on_undecodable(self, event: Undecodable) -> None:
-        """Handle a direction that cannot be decoded: the calls that are open when the socket ends
-        may have ended in it."""
-        if self._end is None:
+    def read_stream_event(self, event: Head | End | Cut | Undecodable | Body, out: Out) -> None:
+        """Handle an event of the stream of the handshake: all calls are closed at its end. If a
+        direction cannot be decoded before it, they may have ended there."""
+        if type(event) is Undecodable and self._end is None:
             self._closing = _LOST, unread_note(event)
-
-    def on_end(self, event: End | Cut, out: Out) -> None:
-        """Close all calls at the end of the socket."""
+        if not isinstance(event, End | Cut):
+            return
         if type(event) is Cut and self._closing[0] != _LOST:
             self._closing = exchange_end_of_cut(event), event.how
         self._end = SpanPiece(event.at, event.at, event.start, event.start)

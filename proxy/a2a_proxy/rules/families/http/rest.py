@@ -80,6 +80,8 @@ def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
         "CONNECT",
     ):
         return
+    if exchange.status == 101:  # the handshake of another protocol
+        return
     if not path.endswith(_A2A_PATHS) and "/pushNotificationConfigs/" not in path:
         return
     found = [
