@@ -43,7 +43,7 @@ async def answer(text: str, send: Answer) -> None:
     call = json.loads(text)
     head = {"jsonrpc": "2.0", "id": call["id"]}
     if call["method"] == "GetTask":
-        await send(json.dumps({**head, "result": task("WORKING")}))
+        await send(json.dumps({**head, "result": task("COMPLETED")}))
         return
     for each in events():
         await send(json.dumps({**head, "result": each}))
