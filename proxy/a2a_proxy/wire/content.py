@@ -260,3 +260,12 @@ def _import_zstd() -> Any:
         return importlib.import_module("compression.zstd")
     except ImportError:
         return importlib.import_module("backports.zstd")
+
+
+def is_utf8(data: bytes) -> bool:
+    """Return whether the bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

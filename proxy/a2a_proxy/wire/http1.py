@@ -301,7 +301,7 @@ class Http1Decoder(State, tag="http/1.1"):
         if known == _WEBSOCKET:
             self._next = WebSocketDecoder.after_handshake(parsed.headers)
             if self._next is not None:
-                self._begin_next(side, stream, _WEBSOCKET, end, at, out)
+                self._begin_tunnel(side, stream, _WEBSOCKET, end, at, out)
                 return
             protocol = f"{protocol} with {', '.join(agreed_extensions(parsed.headers))}"
         connects = method == b"CONNECT" and parsed.status < 300
@@ -370,19 +370,7 @@ class Http1Decoder(State, tag="http/1.1"):
         """Read HTTP/2 after the head of the response and after the request."""
         self._next = http2 = Http2Decoder()
         http2.begin_after_upgrade(self._http2_settings)
-        self._begin_next(side, stream, _H2C, end, at, out)
-
-    def _begin_next(
-        self,
-        side: _Http1Direction,
-        stream: int,
-        protocol: str,
-        end: int,
-        at: int,
-        out: list[WireEvent],
-    ) -> None:
-        self._shift = stream - 1
-        self._begin_tunnel(side, stream, protocol, end, at, out)
+        self._begin_tunnel(side, stream, _H2C, end, at, out)
 
     def _begin_tunnel(
         self,
@@ -398,6 +386,8 @@ class Http1Decoder(State, tag="http/1.1"):
         detail: dict[str, object] = {"protocol": protocol, "stream": stream}
         out.append(Control(side.direction, at, side.start, end, "upgrade", detail))
         self._is_tunnel = True
+        if self._next is not None:
+            self._shift = stream - 1
         for each in self._sides:
             if each.body is None:
                 held = bytes(each.head.held)

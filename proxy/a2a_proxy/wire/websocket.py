@@ -34,6 +34,7 @@ from a2a_proxy.model.wire import (
     WireEvent,
 )
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
+from a2a_proxy.wire.content import is_utf8
 from a2a_proxy.wire.deflated_messages import MessageInflater
 
 DEFLATE = "permessage-deflate"
@@ -283,7 +284,7 @@ def _read_message(
             expected = f"a message of {DEFLATE}" if is_fault else limited
             raise FrameError(expected, side.inflater.problem, is_fault=is_fault)
     if is_whole:
-        if not (side.is_binary or message.truncated or _is_utf8(message.data)):
+        if not (side.is_binary or message.truncated or is_utf8(message.data)):
             raise FrameError("a text message in UTF-8", "bytes that are not")
         side.message = None
         out.append(_make_framed(side, message, at, end))
@@ -314,14 +315,6 @@ def _make_framed(
         sha256=message.sha256 if truncated else b"",
         is_binary=side.is_binary,
     )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _read_close(payload: bytes) -> dict[str, object]:

@@ -34,6 +34,7 @@ from a2a_proxy.protocol.stream_life import (
     pipe_event_of,
 )
 from a2a_proxy.protocol.summary import NO_SUMMARY
+from a2a_proxy.wire.content import is_utf8
 
 MAX_OPEN_CALLS = 10_000
 """Maximum number of open calls; beyond that, the oldest is closed."""
@@ -148,7 +149,7 @@ class RpcCalls(State):
         except UNREADABLE_ERRORS:
             readable = is_json(message.data)
             kind = FrameKind.OTHER if readable else FrameKind.UNDECODABLE
-            schema = JSON if readable else TEXT if _is_text(message.data) else BYTES
+            schema = JSON if readable else TEXT if is_utf8(message.data) else BYTES
             self.link.report_unassigned(
                 message, kind, schema, "", NOTE_NOT_JSONRPC if readable else NOTE_NOT_JSON, out
             )
@@ -278,13 +279,5 @@ def is_json(data: bytes) -> bool:
     try:
         _decode_any(data)
     except UNREADABLE_ERRORS:
-        return False
-    return True
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
         return False
     return True

@@ -10,15 +10,6 @@ _MAX_PATH = 200
 """Characters of a path, whose names are a peer's."""
 
 
-def is_utf8(data: bytes) -> bool:
-    """Return whether the bytes are UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def find_bad_member(data: bytes) -> str:
     """Return the path of the first member with bytes that are not valid UTF-8; empty if it is not
     found."""

@@ -21,7 +21,7 @@ from a2a_proxy.rules.define.conditions import (
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import TASK_PARAMS, send, snapshot, task
-from a2a_proxy.rules.facts.json_text import find_bad_member, is_utf8
+from a2a_proxy.rules.facts.json_text import find_bad_member
 from a2a_proxy.rules.families.http.media import is_refused_by_agent
 from a2a_proxy.rules.families.rpc.reading import (
     find_json_error,
@@ -32,6 +32,7 @@ from a2a_proxy.rules.families.rpc.reading import (
     short_json,
 )
 from a2a_proxy.rules.families.sse.blocks import BYTE_ORDER_MARK, DATA_MARK, is_json_sequence
+from a2a_proxy.wire.content import is_utf8
 
 _REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}

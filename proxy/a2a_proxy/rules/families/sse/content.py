@@ -26,10 +26,10 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_stream,
 )
 from a2a_proxy.rules.examples.objects import send, snapshot, status
-from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import is_json_sequence, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
+from a2a_proxy.wire.content import is_utf8
 
 _STREAM_PATH = "/message:stream"
 _WRAPPERS = tuple(EVENT_WRAPPERS.values())

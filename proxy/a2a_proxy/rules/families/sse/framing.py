@@ -9,7 +9,6 @@ from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import (
     BYTE_ORDER_MARK,
     DATA_MARK,
@@ -21,6 +20,7 @@ from a2a_proxy.rules.families.sse.blocks import (
     is_terminated,
 )
 from a2a_proxy.rules.state.repeated_update import LINE_SEPARATORS, MAX_SDK_EVENT
+from a2a_proxy.wire.content import is_utf8
 
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
 _EVENT_NAMES = frozenset({"", "message", "error"})
